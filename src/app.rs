@@ -1,0 +1,214 @@
+//! The wiring: settings and a Redis become a running app.
+//!
+//! Owns the order of starting and stopping. What the parts do is theirs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{ConnectionInfo, IntoConnectionInfo, RedisError};
+
+use crate::checkin::CheckIns;
+use crate::clock::Clock;
+use crate::config::{self, ConfigError, Settings};
+use crate::day::Zone;
+use crate::keyspace::data_dir::{DataDir, DataDirError};
+use crate::keyspace::managed::{self, ManagedError, ManagedRedis};
+use crate::keyspace::meta::{self, Layout, MetaError};
+use crate::keyspace::{Connection, Keys, Keyspace, Unavailable, advice};
+use crate::leaderboard::{Boards, Leaderboards, Retention};
+use crate::live::Changes;
+use crate::presence::Presence;
+
+/// How long to wait for a Redis that is not ours to start.
+const FIRST_CONNECTION: Duration = Duration::from_secs(5);
+
+/// Why the app could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The settings cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The private Redis did not start.
+    #[error(transparent)]
+    Managed(#[from] ManagedError),
+    /// `redis.url` is no address of a Redis.
+    #[error("redis.url: {0}")]
+    Address(RedisError),
+    /// Nobody answers there.
+    #[error("no Redis answers at {address}: {cause}")]
+    NoRedis {
+        /// Where it was sought.
+        address: String,
+        /// What happened.
+        cause: Unavailable,
+    },
+    /// Something answers that cannot serve.
+    #[error("the Redis at {address} cannot be used: {reason}")]
+    Unsuited {
+        /// Where it is.
+        address: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The data there does not fit the settings.
+    #[error(transparent)]
+    Meta(#[from] MetaError),
+}
+
+/// A Redis to work with: somebody else's, or the private one of a data directory.
+pub struct Backing {
+    address: ConnectionInfo,
+    /// Ours to stop, with the directory that stays locked meanwhile.
+    private: Option<(ManagedRedis, DataDir)>,
+}
+
+impl Backing {
+    /// What the settings name: by URL, or the data directory's private Redis, started here.
+    pub async fn start(settings: &Settings) -> Result<Backing, StartError> {
+        if !settings.redis.url.is_empty() {
+            let address = settings
+                .redis
+                .url
+                .as_str()
+                .into_connection_info()
+                .map_err(StartError::Address)?;
+            return Ok(Backing {
+                address,
+                private: None,
+            });
+        }
+        let dir = DataDir::lock(&settings.server.data_dir)?;
+        let durability = match settings.redis.durability {
+            config::Durability::Always => managed::Durability::Always,
+            config::Durability::EverySec => managed::Durability::EverySec,
+        };
+        let redis = managed::start(&dir, durability).await?;
+        Ok(Backing {
+            address: at_socket(redis.socket())?,
+            private: Some((redis, dir)),
+        })
+    }
+
+    /// As [`Backing::start`], but beside a server that already runs on the data directory, if one does.
+    pub async fn join_or_start(settings: &Settings) -> Result<Backing, StartError> {
+        match Backing::start(settings).await {
+            Err(StartError::DataDir(in_use @ DataDirError::Held { .. })) => {
+                match managed::running_socket(&settings.server.data_dir) {
+                    Some(socket) => Ok(Backing {
+                        address: at_socket(&socket)?,
+                        private: None,
+                    }),
+                    None => Err(in_use.into()),
+                }
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Where the Redis is.
+    pub fn address(&self) -> &ConnectionInfo {
+        &self.address
+    }
+
+    /// The process id of the private Redis, if it is ours and lives.
+    pub fn pid(&self) -> Option<u32> {
+        self.private.as_ref().and_then(|(redis, _)| redis.pid())
+    }
+
+    /// Stops what is ours: all is on disk and no process is left behind.
+    pub async fn stop(self) {
+        if let Some((redis, _locked_until_here)) = self.private {
+            redis.stop().await;
+        }
+    }
+}
+
+fn at_socket(socket: &Path) -> Result<ConnectionInfo, StartError> {
+    redis::ConnectionAddr::Unix(socket.to_owned())
+        .into_connection_info()
+        .map_err(StartError::Address)
+}
+
+/// Everything that resolvers and commands use.
+pub struct App {
+    /// As loaded.
+    pub settings: Settings,
+    /// The time.
+    pub clock: Clock,
+    /// Which date an instant belongs to.
+    pub zone: Zone,
+    /// Where the data lives.
+    pub keyspace: Arc<Keyspace>,
+    /// Leaderboards.
+    pub boards: Leaderboards,
+    /// Check-ins.
+    pub checkins: CheckIns,
+    /// Who is online.
+    pub presence: Presence,
+    /// What has changed.
+    pub changes: Changes,
+}
+
+impl App {
+    /// Opens the data behind `backing`; refuses data that the settings would misread.
+    pub async fn open(settings: Settings, clock: Clock, backing: &Backing) -> Result<Arc<App>, StartError> {
+        let zone = settings.zone()?;
+        let boards = Arc::new(Boards::plan(&settings)?);
+        let address = backing.address().addr().to_string();
+        let connection = Connection::open(backing.address().clone(), settings.redis_timeout())
+            .map_err(StartError::Address)?;
+        let up = connection.up(FIRST_CONNECTION).await;
+        up.map_err(|cause| StartError::NoRedis {
+            address: address.clone(),
+            cause,
+        })?;
+        if backing.private.is_none() {
+            let checked = advice::check(&connection).await;
+            checked.map_err(|reason| StartError::Unsuited { address, reason })?;
+        }
+        let keys = Keys::new(&settings.redis.prefix);
+        let channel = keys.changes();
+        let keyspace = meta::open(connection, keys, &layout(&settings, &zone, &boards)).await?;
+        let ids = boards.iter().map(|board| board.id.clone());
+        let changes =
+            Changes::listen(backing.address().clone(), channel, ids).map_err(StartError::Address)?;
+        let boards = Leaderboards::new(
+            keyspace.clone(),
+            zone,
+            boards.clone(),
+            Retention::from(&settings.retention),
+        );
+        Ok(Arc::new(App {
+            checkins: CheckIns::new(keyspace.clone(), zone, &settings, boards.clone()),
+            presence: Presence::new(keyspace.clone(), zone, &settings),
+            settings,
+            clock,
+            zone,
+            keyspace,
+            boards,
+            changes,
+        }))
+    }
+
+    /// Why this server should get no traffic now; empty when it is ready.
+    pub fn troubles(&self) -> Vec<&'static str> {
+        let deaf = (!self.changes.hearing()).then_some("changes in Redis are not heard");
+        self.keyspace.trouble().into_iter().chain(deaf).collect()
+    }
+}
+
+fn layout(settings: &Settings, zone: &Zone, boards: &Boards) -> Layout {
+    Layout {
+        partitions: settings.redis.partitions,
+        day: format!("{} {}", zone.name(), zone.starts_at().format("%H:%M")),
+        boards: boards
+            .iter()
+            .map(|board| (board.id.clone(), board.encoding()))
+            .collect::<BTreeMap<_, _>>(),
+    }
+}

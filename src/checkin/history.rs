@@ -1,0 +1,230 @@
+//! A user's kept years: reading them, and writing history without rewards.
+//!
+//! Owns the keys and arguments of `write_history.lua`. Files are read by [`crate::import`].
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, Datelike, NaiveDate, Utc};
+
+use super::store::read_record;
+use super::{CheckIns, Record, rows};
+use crate::day::Month;
+use crate::ids::UserId;
+use crate::keyspace::mutation::{MUTATION, NotDone};
+use crate::keyspace::{Call, Memory, Request, Row, Script, Unavailable, reply};
+
+static WRITE_HISTORY: Script = Script::new("write_history", &[MUTATION, include_str!("write_history.lua")]);
+
+/// Dates that one script call writes for a user, so that none blocks Redis for long.
+const DATES_A_CALL: usize = 200;
+
+/// What is kept of one user.
+struct Kept {
+    stored: Option<String>,
+    record: Option<Record>,
+    dates: BTreeSet<NaiveDate>,
+}
+
+impl CheckIns {
+    /// The first date whose check-ins Redis still holds at `today`.
+    pub fn kept_since(&self, today: NaiveDate) -> NaiveDate {
+        self.keep.since(today)
+    }
+
+    /// The check-ins of `user` from `from` to `to`, both included, ascending, as far as they are kept.
+    pub async fn dates(
+        &self,
+        user: &UserId,
+        from: NaiveDate,
+        to: NaiveDate,
+    ) -> Result<Vec<NaiveDate>, Unavailable> {
+        let Some(row) = self.keyspace.row(user).await? else {
+            return Ok(Vec::new());
+        };
+        let years: Vec<i32> = (from.year()..=to.year()).collect();
+        let mut request = Request::new();
+        self.ask_years(&mut request, user, row, &years);
+        let dates = read_years(&years, self.keyspace.run(&request).await?)?;
+        Ok(dates
+            .into_iter()
+            .filter(|date| (from..=to).contains(date))
+            .collect())
+    }
+
+    /// The record of `user` and the check-ins of `month`, of one moment.
+    pub async fn month(
+        &self,
+        user: &UserId,
+        month: Month,
+    ) -> Result<(Option<Record>, BTreeSet<NaiveDate>), Unavailable> {
+        let Some(row) = self.keyspace.row(user).await? else {
+            return Ok(Default::default());
+        };
+        let years = [month.first().year()];
+        let mut request = Request::new();
+        request.command(self.record_command(user, row));
+        self.ask_years(&mut request, user, row, &years);
+        let mut replies = self.keyspace.run(&request).await?;
+        let record = read_record(reply(replies.remove(0))?)?;
+        let dates = read_years(&years, replies)?.into_iter();
+        Ok((
+            record,
+            dates
+                .filter(|date| (month.first()..=month.last()).contains(date))
+                .collect(),
+        ))
+    }
+
+    /// Writes past check-ins of many users, each with its dates, none after the day of `now` or before the kept years.
+    /// Answers how many were new. Repeating it changes nothing.
+    pub async fn write_history(
+        &self,
+        users: &[(UserId, BTreeSet<NaiveDate>)],
+        now: DateTime<Utc>,
+    ) -> Result<u64, Unavailable> {
+        let mut written = 0;
+        let mut left: Vec<(UserId, Vec<NaiveDate>)> = users
+            .iter()
+            .map(|(user, dates)| (user.clone(), dates.iter().copied().collect()))
+            .collect();
+        while !left.is_empty() {
+            let again = self.write_once(&left, now).await?;
+            written += again.written;
+            left = again.left;
+        }
+        Ok(written)
+    }
+
+    /// Writes a first part of everybody's dates; what is left is the rest, and those whose record changed meanwhile.
+    async fn write_once(
+        &self,
+        users: &[(UserId, Vec<NaiveDate>)],
+        now: DateTime<Utc>,
+    ) -> Result<Turn, Unavailable> {
+        let names: Vec<UserId> = users.iter().map(|(user, _)| user.clone()).collect();
+        let assigned = self.keyspace.rows_for(&names).await?;
+        let kept = self.kept(&names, &assigned, self.zone.date_of(now)).await?;
+        let mut calls = Vec::new();
+        let mut sent = Vec::new();
+        let mut turn = Turn::default();
+        for (((user, dates), &row), kept) in users.iter().zip(&assigned).zip(kept) {
+            let fresh: Vec<NaiveDate> = dates
+                .iter()
+                .copied()
+                .filter(|date| !kept.dates.contains(date))
+                .collect();
+            if fresh.is_empty() {
+                continue;
+            }
+            let (part, rest) = fresh.split_at(fresh.len().min(DATES_A_CALL));
+            calls.push(self.history_call(user, row, kept, part, now));
+            sent.push((user, part.len(), fresh.clone(), rest.to_vec()));
+        }
+        let outcomes = self.keyspace.send(&WRITE_HISTORY, &calls).await?;
+        for ((user, part, fresh, rest), outcome) in sent.into_iter().zip(outcomes) {
+            let left = match outcome {
+                Ok(answer) if answer.text == "WRITTEN" => {
+                    turn.written += part as u64;
+                    rest
+                }
+                Ok(_changed) => fresh,
+                Err(NotDone::RowGone) => {
+                    self.keyspace.forget_rows([user]);
+                    fresh
+                }
+                Err(NotDone::Gap) => return Err(Unavailable::Fault("history has no places".into())),
+                Err(NotDone::Unavailable(cause)) => return Err(cause),
+            };
+            if !left.is_empty() {
+                turn.left.push((user.clone(), left));
+            }
+        }
+        Ok(turn)
+    }
+
+    fn history_call(
+        &self,
+        user: &UserId,
+        row: Row,
+        kept: Kept,
+        new: &[NaiveDate],
+        now: DateTime<Utc>,
+    ) -> Call {
+        let today = self.zone.date_of(now);
+        let mut dates = kept.dates;
+        dates.extend(new);
+        let record = Record::with_history(&self.zone, kept.record, &dates, new.len() as u32);
+        let keys = self.keyspace.keys();
+        let call = self.keyspace.call(user, row, &Memory::None);
+        let p = call.partition();
+        let call = call
+            .key(keys.record(p, row.bucket()))
+            .arg(kept.stored.unwrap_or_default())
+            .arg(record.map(|record| record.to_string()).unwrap_or_default())
+            .arg(rows::LAST_YEAR_BIT)
+            .arg(rows::day_bit(row));
+        new.iter().fold(call, |call, &date| {
+            let call = call
+                .key(keys.year(p, date.year(), rows::year_segment(row)))
+                .arg(rows::year_bit(row, date))
+                .arg(self.keep.year_ttl(&self.zone, date.year(), now));
+            if !self.keep.keeps_day(date, today) {
+                return call.arg("");
+            }
+            let segment = rows::day_segment(row);
+            call.key(keys.day(p, date, segment))
+                .key(keys.day_count(p, date))
+                .key(keys.active(p, date, segment))
+                .key(keys.active_count(p, date))
+                .arg(self.keep.day_ttl(&self.zone, date, now))
+        })
+    }
+
+    async fn kept(&self, users: &[UserId], rows: &[Row], today: NaiveDate) -> Result<Vec<Kept>, Unavailable> {
+        let years: Vec<i32> = (self.kept_since(today).year()..=today.year()).collect();
+        let mut request = Request::new();
+        for (user, &row) in users.iter().zip(rows) {
+            request.command(self.record_command(user, row));
+            self.ask_years(&mut request, user, row, &years);
+        }
+        let mut replies = self.keyspace.run(&request).await?.into_iter();
+        let mut all = Vec::with_capacity(users.len());
+        while let Some(value) = replies.next() {
+            let stored: Option<String> = reply(value)?;
+            let dates = read_years(&years, replies.by_ref().take(years.len()).collect())?;
+            all.push(Kept {
+                record: read_record(stored.clone())?,
+                stored,
+                dates: dates.into_iter().collect(),
+            });
+        }
+        Ok(all)
+    }
+
+    fn ask_years(&self, request: &mut Request, user: &UserId, row: Row, years: &[i32]) {
+        let p = self.keyspace.partition_of(user);
+        let (first, last) = rows::year_bytes(row);
+        for &year in years {
+            let mut range = redis::cmd("GETRANGE");
+            range
+                .arg(self.keyspace.keys().year(p, year, rows::year_segment(row)))
+                .arg(first)
+                .arg(last);
+            request.command(range);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Turn {
+    written: u64,
+    left: Vec<(UserId, Vec<NaiveDate>)>,
+}
+
+fn read_years(years: &[i32], replies: Vec<redis::Value>) -> Result<Vec<NaiveDate>, Unavailable> {
+    let mut dates = Vec::new();
+    for (&year, value) in years.iter().zip(replies) {
+        dates.extend(rows::dates(year, &reply::<Vec<u8>>(value)?));
+    }
+    Ok(dates)
+}

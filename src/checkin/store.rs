@@ -1,0 +1,213 @@
+//! Checking in, and reading the record: one script, one round trip.
+//!
+//! Owns the keys and arguments of `check_in.lua`. Years of history are [`super::history`]'s.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Utc};
+
+use super::{Record, Rewards, rows};
+use crate::config;
+use crate::day::{Zone, day_number};
+use crate::ids::UserId;
+use crate::keyspace::mutation::MUTATION;
+use crate::keyspace::{Answer, Call, Keyspace, Memory, Operation, Request, Row, Script, Unavailable, reply};
+use crate::leaderboard::{BOARD, Board, Leaderboards, OpenPeriod};
+
+static CHECK_IN: Script = Script::new("check_in", &[MUTATION, BOARD, include_str!("check_in.lua")]);
+
+/// Longer than any clocks differ: a Redis TTL is only the backstop behind deletion by the clock.
+const BACKSTOP: TimeDelta = TimeDelta::days(1);
+
+/// The store of check-ins.
+#[derive(Clone)]
+pub struct CheckIns {
+    pub(super) keyspace: Arc<Keyspace>,
+    pub(super) zone: Zone,
+    pub(super) rewards: Rewards,
+    pub(super) keep: Keep,
+    boards: Leaderboards,
+    points_board: Option<Arc<Board>>,
+    count_board: Option<Arc<Board>>,
+}
+
+/// How long what is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Keep {
+    years: i32,
+    days: i64,
+}
+
+/// What a check-in did.
+#[derive(Debug, Clone)]
+pub struct Receipt {
+    /// Whether this is the first check-in of the day.
+    pub fresh: bool,
+    /// The record after it.
+    pub record: Record,
+}
+
+impl CheckIns {
+    /// The check-ins of this configuration in that keyspace.
+    pub fn new(
+        keyspace: Arc<Keyspace>,
+        zone: Zone,
+        settings: &config::Settings,
+        boards: Leaderboards,
+    ) -> CheckIns {
+        let fed = |id: &str| boards.boards().get(id).cloned();
+        CheckIns {
+            keyspace,
+            zone,
+            rewards: Rewards::from(&settings.checkin),
+            keep: Keep::from(settings),
+            points_board: fed(&settings.checkin.points_board),
+            count_board: fed(&settings.checkin.count_board),
+            boards,
+        }
+    }
+
+    /// What check-ins earn.
+    pub fn rewards(&self) -> &Rewards {
+        &self.rewards
+    }
+
+    /// The business zone.
+    pub fn zone(&self) -> &Zone {
+        &self.zone
+    }
+
+    /// Checks `user` in for the day of `now`. A second time the same day changes nothing and says so.
+    pub async fn check_in(
+        &self,
+        user: &UserId,
+        now: DateTime<Utc>,
+        operation: &Operation,
+    ) -> Result<Receipt, Unavailable> {
+        let today = self.zone.date_of(now);
+        let complete = |call: Call, row: Row| self.check_in_call(call, row, today, now);
+        let answer = self
+            .keyspace
+            .mutate(&CHECK_IN, user, Memory::Operation(operation), complete)
+            .await?;
+        receipt(&answer)
+    }
+
+    /// The record of `user`; `None` before the first check-in.
+    pub async fn record(&self, user: &UserId) -> Result<Option<Record>, Unavailable> {
+        let Some(row) = self.keyspace.row(user).await? else {
+            return Ok(None);
+        };
+        let mut request = Request::new();
+        request.command(self.record_command(user, row));
+        match self.keyspace.run(&request).await?.pop() {
+            Some(value) => read_record(reply(value)?),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn record_command(&self, user: &UserId, row: Row) -> redis::Cmd {
+        let mut get = redis::cmd("HGET");
+        get.arg(
+            self.keyspace
+                .keys()
+                .record(self.keyspace.partition_of(user), row.bucket()),
+        )
+        .arg(row.field());
+        get
+    }
+
+    fn check_in_call(&self, call: Call, row: Row, today: NaiveDate, now: DateTime<Utc>) -> Call {
+        let (keys, p) = (self.keyspace.keys(), call.partition());
+        let segment = rows::day_segment(row);
+        let call = call
+            .key(keys.record(p, row.bucket()))
+            .key(keys.year(p, today.year(), rows::year_segment(row)))
+            .key(keys.day(p, today, segment))
+            .key(keys.day_count(p, today))
+            .key(keys.active(p, today, segment))
+            .key(keys.active_count(p, today))
+            .arg(day_number(today))
+            .arg(day_number(self.zone.day_before(today)))
+            .arg(rows::year_bit(row, today))
+            .arg(rows::LAST_YEAR_BIT)
+            .arg(rows::day_bit(row))
+            .arg(self.keep.year_ttl(&self.zone, today.year(), now))
+            .arg(self.keep.day_ttl(&self.zone, today, now))
+            .arg(self.rewards.weekly_bonus);
+        self.fed_boards(self.reward_rules(call), now)
+    }
+
+    fn reward_rules(&self, call: Call) -> Call {
+        let Rewards {
+            cycle, milestones, ..
+        } = &self.rewards;
+        let call = cycle.iter().fold(call.arg(cycle.len()), Call::arg);
+        milestones
+            .iter()
+            .fold(call.arg(milestones.len()), |call, (streak, reward)| {
+                call.arg(streak).arg(reward.points).arg(reward.cards)
+            })
+    }
+
+    fn fed_boards(&self, call: Call, now: DateTime<Utc>) -> Call {
+        let fed = [("points", &self.points_board), ("count", &self.count_board)];
+        let fed = fed
+            .into_iter()
+            .filter_map(|(what, board)| board.as_ref().map(|board| (what, board)));
+        fed.clone().fold(call.arg(fed.count()), |call, (what, board)| {
+            let periods = OpenPeriod::kept(board, now, now, &self.zone, self.boards.retention);
+            self.boards.board_part(call.arg(what), board, &periods, now, now)
+        })
+    }
+}
+
+impl From<&config::Settings> for Keep {
+    fn from(settings: &config::Settings) -> Keep {
+        Keep {
+            years: settings.checkin.keep_years as i32,
+            days: settings.analytics.keep_days.into(),
+        }
+    }
+}
+
+impl Keep {
+    /// The first date of the kept years at `today`.
+    pub fn since(&self, today: NaiveDate) -> NaiveDate {
+        NaiveDate::from_ymd_opt(today.year() - self.years, 1, 1).unwrap_or(NaiveDate::MIN)
+    }
+
+    /// The backstop TTL of a year's rows, in seconds.
+    pub fn year_ttl(&self, zone: &Zone, year: i32, now: DateTime<Utc>) -> i64 {
+        let after = NaiveDate::from_ymd_opt(year + self.years + 1, 1, 1).unwrap_or(NaiveDate::MAX);
+        (zone.start_of(after) - now + BACKSTOP).num_seconds().max(1)
+    }
+
+    /// The backstop TTL of a day's bitmaps, in seconds; not positive if they are no longer kept.
+    pub fn day_ttl(&self, zone: &Zone, date: NaiveDate, now: DateTime<Utc>) -> i64 {
+        (zone.end_of(date) - now + TimeDelta::days(self.days) + BACKSTOP).num_seconds()
+    }
+
+    /// Whether a day's bitmaps are kept.
+    pub fn keeps_day(&self, date: NaiveDate, today: NaiveDate) -> bool {
+        (today - date).num_days() <= self.days
+    }
+}
+
+fn receipt(answer: &Answer) -> Result<Receipt, Unavailable> {
+    let mut fields = answer.fields();
+    let fresh = fields.text()? == "CHECKED_IN";
+    Ok(Receipt {
+        fresh,
+        record: Record::read(&mut fields)?,
+    })
+}
+
+pub(super) fn read_record(stored: Option<String>) -> Result<Option<Record>, Unavailable> {
+    let Some(text) = stored else { return Ok(None) };
+    let answer = Answer {
+        replayed: false,
+        text,
+    };
+    Record::read(&mut answer.fields()).map(Some)
+}

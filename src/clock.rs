@@ -1,0 +1,64 @@
+//! The clock: the one place that reads the time.
+//!
+//! Owns what "now" is, in whole milliseconds of UTC. Everything else is handed an instant; `clippy.toml` bans the
+//! wall clock elsewhere. It does not know about dates: which day an instant belongs to is [`crate::day`]'s.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Instant;
+
+use chrono::{DateTime, SubsecRound, Utc};
+
+/// A source of instants, shared by cloning.
+#[derive(Clone, Debug)]
+pub struct Clock(Arc<Source>);
+
+#[derive(Debug)]
+enum Source {
+    /// The host's own clock.
+    Wall,
+    /// Started at an instant of the operator's choice and running on from there (`--dev --now`).
+    Started { at: DateTime<Utc>, since: Instant },
+    /// Moved by hand, in milliseconds since 1970 (tests).
+    Manual(AtomicI64),
+}
+
+impl Clock {
+    /// The host's clock.
+    pub fn wall() -> Clock {
+        Clock(Arc::new(Source::Wall))
+    }
+
+    /// A clock that shows `at` now and runs on from there.
+    pub fn started_at(at: DateTime<Utc>) -> Clock {
+        Clock(Arc::new(Source::Started {
+            at,
+            since: Instant::now(),
+        }))
+    }
+
+    /// A clock that stands at `at` until [`Clock::set`] moves it.
+    pub fn manual(at: DateTime<Utc>) -> Clock {
+        Clock(Arc::new(Source::Manual(AtomicI64::new(at.timestamp_millis()))))
+    }
+
+    /// Now, in whole milliseconds.
+    #[allow(clippy::disallowed_methods)] // the place that the ban points to
+    pub fn now(&self) -> DateTime<Utc> {
+        let now = match &*self.0 {
+            Source::Wall => Utc::now(),
+            Source::Started { at, since } => *at + since.elapsed(),
+            Source::Manual(ms) => {
+                DateTime::from_timestamp_millis(ms.load(Ordering::SeqCst)).unwrap_or_default()
+            }
+        };
+        now.trunc_subsecs(3)
+    }
+
+    /// Moves a manual clock; the others stay as they are, since their time is not ours to set.
+    pub fn set(&self, at: DateTime<Utc>) {
+        if let Source::Manual(ms) = &*self.0 {
+            ms.store(at.timestamp_millis(), Ordering::SeqCst);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Settings: every section and key that the server reads, their defaults, and how they are gathered.
+//!
+//! Owns names and defaults (`docs/tallyboard.example.toml` shows them all). What a value *means* is its feature's:
+//! board plans are checked by [`crate::leaderboard::Boards`], zones by [`crate::day`].
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::NaiveTime;
+use figment::Figment;
+use figment::providers::{Env, Format, Serialized, Toml};
+use serde::{Deserialize, Serialize};
+
+use crate::day::Zone;
+
+mod sections;
+
+pub use sections::*;
+
+/// Why the settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file, variable or flag could not be read as settings.
+    #[error("{0}")]
+    Unreadable(Box<figment::Error>),
+    /// The named file is not there.
+    #[error("the configuration file {0} does not exist")]
+    NoFile(PathBuf),
+    /// A value is well-formed but cannot work.
+    #[error("{key}: {reason}")]
+    Unusable {
+        /// The key, as `section.key`.
+        key: String,
+        /// What is wrong and what would be right.
+        reason: String,
+    },
+}
+
+impl ConfigError {
+    pub(crate) fn unusable(key: impl Into<String>, reason: impl Into<String>) -> ConfigError {
+        ConfigError::Unusable {
+            key: key.into(),
+            reason: reason.into(),
+        }
+    }
+}
+
+/// Flags that win over the file and the environment.
+#[derive(Debug, Default, Clone)]
+pub struct Overrides {
+    /// `--data-dir`
+    pub data_dir: Option<PathBuf>,
+    /// `--listen`
+    pub listen: Option<SocketAddr>,
+}
+
+impl Settings {
+    /// Reads defaults, then `file`, then `TALLYBOARD_…` variables, then flags; later ones win.
+    pub fn load(file: Option<&Path>, flags: &Overrides) -> Result<Settings, ConfigError> {
+        let mut figment = Figment::from(Serialized::defaults(Settings::default()));
+        if let Some(file) = file {
+            if !file.is_file() {
+                return Err(ConfigError::NoFile(file.to_owned()));
+            }
+            figment = figment.merge(Toml::file_exact(file));
+        }
+        figment = figment.merge(Env::prefixed("TALLYBOARD_").split("__"));
+        if let Some(dir) = &flags.data_dir {
+            figment = figment.merge(Serialized::default("server.data_dir", dir));
+        }
+        if let Some(listen) = flags.listen {
+            figment = figment.merge(Serialized::default("server.listen", listen));
+        }
+        let settings: Settings = figment
+            .extract()
+            .map_err(|error| ConfigError::Unreadable(Box::new(error)))?;
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// The zone that decides which date an instant belongs to.
+    pub fn zone(&self) -> Result<Zone, ConfigError> {
+        let tz = self.day.time_zone.parse().map_err(|_| {
+            let reason = format!(
+                "{:?} is no IANA time zone; Europe/Berlin or UTC would be",
+                self.day.time_zone
+            );
+            ConfigError::unusable("day.time_zone", reason)
+        })?;
+        let starts_at = NaiveTime::parse_from_str(&self.day.starts_at, "%H:%M").map_err(|_| {
+            let reason = format!("{:?} is no time of day; 04:00 would be", self.day.starts_at);
+            ConfigError::unusable("day.starts_at", reason)
+        })?;
+        Ok(Zone::new(tz, starts_at))
+    }
+
+    /// How long a call to Redis may take, its retry included.
+    pub fn redis_timeout(&self) -> Duration {
+        Duration::from_millis(self.redis.timeout_ms)
+    }
+
+    /// Refuses what no feature could work with. Boards are checked where they are planned.
+    fn check(&self) -> Result<(), ConfigError> {
+        let within = |key: &str, value: i64, low: i64, high: i64| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(ConfigError::unusable(
+                    key,
+                    format!("{value} is not within {low} to {high}"),
+                ))
+            }
+        };
+        self.zone()?;
+        if !self.redis.partitions.is_power_of_two() || self.redis.partitions > 1024 {
+            let reason = format!("{} is not a power of two from 1 to 1024", self.redis.partitions);
+            return Err(ConfigError::unusable("redis.partitions", reason));
+        }
+        let prefix = &self.redis.prefix;
+        if prefix.is_empty() || prefix.len() > 32 || !prefix.bytes().all(|c| c.is_ascii_alphanumeric()) {
+            return Err(ConfigError::unusable(
+                "redis.prefix",
+                "has 1 to 32 letters and digits",
+            ));
+        }
+        within("redis.timeout_ms", self.redis.timeout_ms as i64, 10, 60_000)?;
+        within("checkin.keep_years", self.checkin.keep_years.into(), 0, 50)?;
+        within("checkin.weekly_bonus", self.checkin.weekly_bonus, 0, MAX_REWARD)?;
+        if self.checkin.cycle.is_empty() || self.checkin.cycle.len() > 366 {
+            return Err(ConfigError::unusable(
+                "checkin.cycle",
+                "has 1 to 366 entries, one for each day of the cycle",
+            ));
+        }
+        for points in &self.checkin.cycle {
+            within("checkin.cycle", *points, 0, MAX_REWARD)?;
+        }
+        for milestone in &self.checkin.milestone {
+            within("checkin.milestone.streak", milestone.streak.into(), 1, 100_000)?;
+            within("checkin.milestone.points", milestone.points, 0, MAX_REWARD)?;
+            within(
+                "checkin.milestone.make_up_cards",
+                milestone.make_up_cards.into(),
+                0,
+                1_000,
+            )?;
+        }
+        within("makeup.window_days", self.makeup.window_days.into(), 0, 366)?;
+        within(
+            "presence.window_seconds",
+            self.presence.window_seconds.into(),
+            3,
+            86_400,
+        )?;
+        within("live.interval_ms", self.live.interval_ms as i64, 1, 60_000)?;
+        within("analytics.keep_days", self.analytics.keep_days.into(), 1, 36_600)?;
+        self.check_what_is_to_come()
+    }
+
+    /// A key that is read but not served yet must not look as if it worked.
+    fn check_what_is_to_come(&self) -> Result<(), ConfigError> {
+        if self.redis.url.contains(',') {
+            return Err(ConfigError::unusable(
+                "redis.url",
+                "several nodes (Redis Cluster) are not supported yet",
+            ));
+        }
+        if !self.ledger.url.is_empty() {
+            return Err(ConfigError::unusable(
+                "ledger.url",
+                "there is no ledger yet; leave it empty",
+            ));
+        }
+        if self.presence.mode != PresenceMode::Exact {
+            return Err(ConfigError::unusable(
+                "presence.mode",
+                "only \"exact\" is supported yet",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The largest reward of one rule, in points: far below what a wallet holds, so that sums stay exact.
+const MAX_REWARD: i64 = 1_000_000_000;

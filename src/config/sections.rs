@@ -1,0 +1,271 @@
+//! The sections of the configuration file, key by key, with their defaults.
+
+use super::*;
+use crate::day::Period;
+use crate::leaderboard::{BoardOrder, RankMethod, ScoreOperator, TieBreak};
+
+/// All settings.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// `[server]`
+    pub server: Server,
+    /// `[redis]`
+    pub redis: Redis,
+    /// `[ledger]`
+    pub ledger: Ledger,
+    /// `[day]`
+    pub day: Day,
+    /// `[checkin]`
+    pub checkin: CheckIn,
+    /// `[makeup]`
+    pub makeup: MakeUp,
+    /// `[[board]]`
+    pub board: Vec<Board>,
+    /// `[retention]`
+    pub retention: Retention,
+    /// `[presence]`
+    pub presence: Presence,
+    /// `[profile]`
+    pub profile: Profile,
+    /// `[analytics]`
+    pub analytics: Analytics,
+    /// `[live]`
+    pub live: Live,
+    /// `[auth]`
+    pub auth: Auth,
+}
+
+/// Declares one section: its keys, their types, docs and defaults in one place.
+macro_rules! section {
+    ($(#[$doc:meta])* $name:ident { $($(#[$key_doc:meta])* $key:ident: $kind:ty = $default:expr,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $name { $($(#[$key_doc])* pub $key: $kind,)* }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name { $($key: $default,)* }
+            }
+        }
+    };
+}
+
+section! {
+    /// Where the server listens and keeps its files.
+    Server {
+        /// Address and port of HTTP and WebSocket.
+        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8080)),
+        /// A listener of its own for `/metrics`; empty: the main one.
+        metrics_listen: String = String::new(),
+        /// The path under which a proxy serves us.
+        base_path: String = "/".into(),
+        /// Networks whose forwarded address is believed.
+        trusted_proxies: Vec<String> = Vec::new(),
+        /// The private Redis, locks and files.
+        data_dir: PathBuf = "data".into(),
+        /// How long a stop may take, in seconds.
+        shutdown_seconds: u64 = 20,
+    }
+}
+
+section! {
+    /// The store.
+    Redis {
+        /// Empty: a private redis-server in the data directory.
+        url: String = String::new(),
+        /// The first part of every key.
+        prefix: String = "tb".into(),
+        /// A power of two, fixed when the data is created.
+        partitions: u32 = 1,
+        /// Of the private server's append-only file.
+        durability: Durability = Durability::Always,
+        /// How long a call may take, its retry included, in milliseconds.
+        timeout_ms: u64 = 1000,
+    }
+}
+
+/// When the private Redis calls a write done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// After it is on disk.
+    Always,
+    /// At once; a crash may lose the last second.
+    EverySec,
+}
+
+section! {
+    /// The record in SQL.
+    Ledger {
+        /// Empty: SQLite in the data directory.
+        url: String = String::new(),
+        /// Events that may wait before mutations are refused.
+        max_lag: u64 = 5_000_000,
+    }
+}
+
+section! {
+    /// Which date an instant belongs to.
+    Day {
+        /// An IANA name.
+        time_zone: String = "UTC".into(),
+        /// When the day turns, `HH:MM` on the zone's wall clock.
+        starts_at: String = "00:00".into(),
+    }
+}
+
+section! {
+    /// Daily check-ins and what they earn.
+    CheckIn {
+        /// Full years before the present one that Redis keeps.
+        keep_years: u32 = 2,
+        /// Points for each day of a repeating cycle.
+        cycle: Vec<i64> = vec![10, 10, 10, 10, 10, 10, 100],
+        /// Points for each full week in a row.
+        weekly_bonus: i64 = 50,
+        /// The INCREMENT board that also gets the reward's points; empty: none.
+        points_board: String = String::new(),
+        /// The INCREMENT board that gets +1 a check-in; empty: none.
+        count_board: String = String::new(),
+        /// What certain streak lengths earn.
+        milestone: Vec<Milestone> = Vec::new(),
+    }
+}
+
+/// What a streak of a certain length earns, once per run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Milestone {
+    /// The length, in days.
+    pub streak: u32,
+    /// Points for the wallet.
+    #[serde(default)]
+    pub points: i64,
+    /// Make-up cards.
+    #[serde(default)]
+    pub make_up_cards: u32,
+}
+
+section! {
+    /// Making up missed days.
+    MakeUp {
+        /// How many days before today can be made up.
+        window_days: u32 = 7,
+    }
+}
+
+section! {
+    /// One leaderboard. Only `id` has no useful default.
+    Board {
+        /// Part of key names and URLs; never changes.
+        id: String = String::new(),
+        /// What people read; empty: the id.
+        title: String = String::new(),
+        /// Which end is best.
+        order: BoardOrder = BoardOrder::HighestFirst,
+        /// How a score changes the points.
+        operator: ScoreOperator = ScoreOperator::Increment,
+        /// Who stands first among equals.
+        tie_break: TieBreak = TieBreak::FirstToReach,
+        /// The ranks that are shown unless asked otherwise.
+        rank_method: RankMethod = RankMethod::Ordinal,
+        /// Which periods are kept.
+        periods: Vec<Period> = vec![Period::Day, Period::Week, Period::Month, Period::AllTime],
+        /// Points lie within this, both ways.
+        max_points: i64 = 10_000_000,
+        /// The coarsest tick for FIRST_TO_REACH, in milliseconds.
+        max_tick_ms: i64 = 5_000,
+        /// Rolling boards: last N days.
+        windows: Vec<u32> = Vec::new(),
+        /// Above 0: the board also has a heat span.
+        half_life_hours: f64 = 0.0,
+        /// Above 0: keep the best N.
+        cap: u64 = 0,
+        /// Whether users may submit their own scores.
+        user_writes: bool = false,
+    }
+}
+
+section! {
+    /// How long closed periods stay in Redis, in days.
+    Retention {
+        /// Of DAY boards.
+        day_boards_days: u32 = 40,
+        /// Of WEEK boards.
+        week_boards_days: u32 = 100,
+        /// Of MONTH boards.
+        month_boards_days: u32 = 400,
+    }
+}
+
+section! {
+    /// Who is online.
+    Presence {
+        /// How long a user counts as online after a heartbeat, in seconds.
+        window_seconds: u32 = 300,
+        /// Rooms at once for one user.
+        max_rooms_per_user: u32 = 16,
+        /// Sessions at once for one user.
+        max_sessions_per_user: u32 = 16,
+        /// A list of users, or only a count.
+        mode: PresenceMode = PresenceMode::Exact,
+    }
+}
+
+/// What presence keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PresenceMode {
+    /// Who was seen, and when.
+    Exact,
+    /// A bit a minute and user.
+    Count,
+}
+
+section! {
+    /// Names and avatars.
+    Profile {
+        /// Whether users may set their own.
+        user_writes: bool = false,
+    }
+}
+
+section! {
+    /// Day bitmaps.
+    Analytics {
+        /// How many days they stay in Redis.
+        keep_days: u32 = 100,
+    }
+}
+
+section! {
+    /// Subscriptions.
+    Live {
+        /// The shortest time between two updates of a topic, in milliseconds.
+        interval_ms: u64 = 100,
+    }
+}
+
+section! {
+    /// Who may do what.
+    Auth {
+        /// Whether anybody may read boards and online counts.
+        public_reads: bool = true,
+        /// HS256 secret.
+        jwt_secret: String = String::new(),
+        /// A file with the HS256 secret.
+        jwt_secret_file: String = String::new(),
+        /// PEM (RS256, ES256) or JWKS.
+        jwt_key_file: String = String::new(),
+        /// The expected `iss`; empty: any.
+        issuer: String = String::new(),
+        /// The expected `aud`; empty: any.
+        audience: String = String::new(),
+        /// The claim that names the user.
+        user_claim: String = "sub".into(),
+        /// The claim that names the role.
+        role_claim: String = "role".into(),
+    }
+}

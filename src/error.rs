@@ -1,0 +1,85 @@
+//! Failures as callers see them: the one place that maps an error to a code.
+//!
+//! Expected outcomes (already checked in, points out of range) are payload values and never come here. An [`Error`]
+//! says whose fault it is: the caller's, with what to change, or ours, logged with its cause and shown without it.
+
+use crate::day::DateError;
+use crate::ids::BadName;
+use crate::keyspace::Unavailable;
+use crate::random;
+
+/// Why a field could not be answered.
+///
+/// It has no `Display` on purpose: async-graphql turns whatever can be displayed into an error without a code.
+#[derive(Debug)]
+pub enum Error {
+    /// Nobody is signed in and the field needs somebody.
+    Unauthenticated(&'static str),
+    /// Somebody is signed in who may not do this.
+    Forbidden(&'static str),
+    /// An argument is wrong; the words say which and what would be right.
+    BadUserInput(String),
+    /// What was asked for does not exist.
+    NotFound(String),
+    /// The store cannot answer now; the same request may succeed later.
+    Unavailable(Unavailable),
+    /// A fault of ours.
+    Internal(String),
+}
+
+impl Error {
+    /// The value of `extensions.code`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Unauthenticated(_) => "UNAUTHENTICATED",
+            Error::Forbidden(_) => "FORBIDDEN",
+            Error::BadUserInput(_) => "BAD_USER_INPUT",
+            Error::NotFound(_) => "NOT_FOUND",
+            Error::Unavailable(_) => "UNAVAILABLE",
+            Error::Internal(_) => "INTERNAL",
+        }
+    }
+}
+
+impl From<BadName> for Error {
+    fn from(bad: BadName) -> Error {
+        Error::BadUserInput(bad.to_string())
+    }
+}
+
+impl From<DateError> for Error {
+    fn from(bad: DateError) -> Error {
+        Error::BadUserInput(bad.to_string())
+    }
+}
+
+impl From<Unavailable> for Error {
+    fn from(cause: Unavailable) -> Error {
+        match cause {
+            Unavailable::Fault(what) => Error::Internal(what),
+            cause => Error::Unavailable(cause),
+        }
+    }
+}
+
+impl From<Error> for async_graphql::Error {
+    fn from(error: Error) -> async_graphql::Error {
+        use async_graphql::ErrorExtensions;
+        let code = error.code();
+        let message = match error {
+            Error::Unauthenticated(what) | Error::Forbidden(what) => what.to_owned(),
+            Error::BadUserInput(what) | Error::NotFound(what) => what,
+            Error::Internal(cause) => {
+                // The id ties what the caller reports to what we logged, without showing our insides.
+                let id = random::unique_name();
+                tracing::error!(%id, cause, "internal error");
+                format!("internal error {id}")
+            }
+            Error::Unavailable(cause) => {
+                tracing::warn!(%cause, "refused as unavailable");
+                "the store cannot be reached right now; try again".to_owned()
+            }
+        };
+        async_graphql::Error::new(message).extend_with(|_, extensions| extensions.set("code", code))
+    }
+}

@@ -1,0 +1,122 @@
+//! Who may do what.
+//!
+//! Owns the roles and the rules by which one caller acts for another. Where a caller comes from is the server's
+//! ([`crate::server::identity`]).
+
+use async_graphql::{Context, Enum, ID};
+
+use crate::error::Error;
+use crate::ids::UserId;
+use crate::leaderboard::Board;
+
+/// What a caller is trusted with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+pub enum Role {
+    /// Nobody is signed in.
+    Anonymous,
+    /// Acts for itself.
+    User,
+    /// Reads figures.
+    Analyst,
+    /// A backend, never a browser: acts for anybody.
+    Service,
+    /// Like SERVICE, and erases.
+    Admin,
+}
+
+/// Who sends a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The signed-in user, if the caller is one.
+    pub user: Option<UserId>,
+    /// What the caller is trusted with.
+    pub role: Role,
+}
+
+impl Caller {
+    /// Nobody.
+    pub fn anonymous() -> Caller {
+        Caller {
+            user: None,
+            role: Role::Anonymous,
+        }
+    }
+
+    fn acts_for_anybody(&self) -> bool {
+        matches!(self.role, Role::Service | Role::Admin)
+    }
+
+    fn signed_in(&self) -> Result<(), Error> {
+        match self.role {
+            Role::Anonymous => Err(Error::Unauthenticated("sign in first")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The caller of this request.
+pub fn caller<'a>(ctx: &Context<'a>) -> &'a Caller {
+    static NOBODY: Caller = Caller {
+        user: None,
+        role: Role::Anonymous,
+    };
+    ctx.data_opt::<Caller>().unwrap_or(&NOBODY)
+}
+
+/// The user that a field is about: `user_id`, or the viewer if it is left out. Its own, or anybody for a backend.
+pub fn acting_for(ctx: &Context<'_>, user_id: Option<ID>) -> Result<UserId, Error> {
+    let caller = caller(ctx);
+    caller.signed_in()?;
+    let user = named(ctx, user_id)?;
+    if caller.acts_for_anybody() || caller.user.as_ref() == Some(&user) {
+        Ok(user)
+    } else {
+        Err(Error::Forbidden(
+            "this is another user's; a backend with the role SERVICE may act for anybody",
+        ))
+    }
+}
+
+/// The user that a public field is about: `user_id`, or the viewer if it is left out.
+pub fn named(ctx: &Context<'_>, user_id: Option<ID>) -> Result<UserId, Error> {
+    match (user_id, &caller(ctx).user) {
+        (Some(id), _) => Ok(UserId::parse(&id)?),
+        (None, Some(user)) => Ok(user.clone()),
+        (None, None) if caller(ctx).acts_for_anybody() => {
+            Err(Error::BadUserInput("a backend names the user: add userId".into()))
+        }
+        (None, None) => Err(Error::Unauthenticated("sign in first, or name a user")),
+    }
+}
+
+/// Boards and online counts: anybody, unless `auth.public_reads` is off.
+pub fn reading_publicly(ctx: &Context<'_>, public_reads: bool) -> Result<(), Error> {
+    if public_reads {
+        Ok(())
+    } else {
+        caller(ctx).signed_in()
+    }
+}
+
+/// Scores come from a backend, unless the board takes its users' own: a score that a client names itself is a cheat's.
+pub fn scoring_for(ctx: &Context<'_>, board: &Board, user_id: Option<ID>) -> Result<UserId, Error> {
+    caller(ctx).signed_in()?;
+    if board.user_writes || caller(ctx).acts_for_anybody() {
+        acting_for(ctx, user_id)
+    } else {
+        Err(Error::Forbidden(
+            "scores of this board come from a backend with the role SERVICE",
+        ))
+    }
+}
+
+/// Only a backend may choose another operator than the board's.
+pub fn choosing_operator(ctx: &Context<'_>) -> Result<(), Error> {
+    if caller(ctx).acts_for_anybody() {
+        Ok(())
+    } else {
+        Err(Error::Forbidden(
+            "only a backend with the role SERVICE may choose the operator",
+        ))
+    }
+}

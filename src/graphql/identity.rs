@@ -1,0 +1,74 @@
+//! The face of identity and of the day: `viewer`, `businessDay`, and the `User` that other types show.
+
+use async_graphql::{Context, ID, Object, SimpleObject};
+use chrono::{DateTime, Utc};
+
+use super::AppContext;
+use super::access::{self, Role};
+use super::scalars::Date;
+use crate::ids::UserId;
+
+/// Somebody who checks in, scores or is seen.
+#[derive(Debug, Clone, SimpleObject)]
+pub struct User {
+    /// The host application's own opaque id.
+    id: ID,
+}
+
+impl From<&UserId> for User {
+    fn from(user: &UserId) -> User {
+        User {
+            id: ID(user.as_str().to_owned()),
+        }
+    }
+}
+
+/// Who is asking.
+#[derive(Debug, SimpleObject)]
+pub struct Viewer {
+    /// The signed-in user; null for anonymous callers and for backends that are no user.
+    user: Option<User>,
+    /// What the caller is trusted with.
+    role: Role,
+}
+
+/// The business day in force.
+#[derive(Debug, SimpleObject)]
+pub struct BusinessDay {
+    /// Its date.
+    date: Date,
+    /// The business time zone, an IANA name.
+    time_zone: String,
+    /// When it began.
+    starts_at: DateTime<Utc>,
+    /// When it ends and the next one begins.
+    ends_at: DateTime<Utc>,
+}
+
+/// Who is asking, and which day it is.
+#[derive(Default)]
+pub struct IdentityQuery;
+
+#[Object]
+impl IdentityQuery {
+    /// Who is asking.
+    async fn viewer(&self, ctx: &Context<'_>) -> Viewer {
+        let caller = access::caller(ctx);
+        Viewer {
+            user: caller.user.as_ref().map(User::from),
+            role: caller.role,
+        }
+    }
+
+    /// The business day in force.
+    async fn business_day(&self, ctx: &Context<'_>) -> BusinessDay {
+        let zone = &ctx.app().zone;
+        let today = zone.date_of(ctx.now());
+        BusinessDay {
+            date: Date(today),
+            time_zone: zone.name().into(),
+            starts_at: zone.start_of(today),
+            ends_at: zone.end_of(today),
+        }
+    }
+}

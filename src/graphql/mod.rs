@@ -1,0 +1,89 @@
+//! The GraphQL schema: roots merged from the features' faces, and what all faces share.
+//!
+//! Owns how resolvers answer ([`answer`]), who acts for whom ([`access`]) and the scalars. Resolvers parse arguments,
+//! call one use case and shape the answer; they decide nothing.
+
+pub mod access;
+pub mod identity;
+pub mod scalars;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use async_graphql::{Context, MergedObject, MergedSubscription, SDLExportOptions, Schema};
+use chrono::{DateTime, Utc};
+
+use crate::app::App;
+use crate::checkin::graphql::{CheckInMutation, CheckInQuery};
+use crate::error::Error;
+use crate::leaderboard::graphql::{BoardMutation, BoardQuery, BoardSubscription};
+use crate::presence::graphql::{PresenceMutation, PresenceQuery};
+
+/// Everything that can be asked.
+#[derive(MergedObject, Default)]
+pub struct Query(identity::IdentityQuery, CheckInQuery, BoardQuery, PresenceQuery);
+
+/// Everything that can be changed.
+#[derive(MergedObject, Default)]
+pub struct Mutation(CheckInMutation, BoardMutation, PresenceMutation);
+
+/// Everything that can be watched.
+#[derive(MergedSubscription, Default)]
+pub struct Subscription(BoardSubscription);
+
+/// The whole schema.
+pub type TallyboardSchema = Schema<Query, Mutation, Subscription>;
+
+/// Documents nested deeper than any sensible question are refused.
+const MAX_DEPTH: usize = 15;
+
+/// The schema over an app, ready to be executed.
+pub fn schema(app: Arc<App>) -> TallyboardSchema {
+    Schema::build(Query::default(), Mutation::default(), Subscription::default())
+        .data(app)
+        .limit_depth(MAX_DEPTH)
+        .finish()
+}
+
+/// The schema's text in the schema definition language.
+pub fn sdl() -> String {
+    let schema = Schema::build(Query::default(), Mutation::default(), Subscription::default()).finish();
+    schema.sdl_with_options(
+        SDLExportOptions::new()
+            .prefer_single_line_descriptions()
+            .use_space_ident()
+            .indent_width(2),
+    )
+}
+
+/// The answer of a nullable field: its value, or null in its place with an error beside it.
+///
+/// async-graphql drops a failing field's key when its resolver is a plain `Result`; with `Option<Result<T>>` the key
+/// stays and holds null, as the GraphQL specification asks.
+pub async fn answer<T>(field: impl Future<Output = Result<T, Error>>) -> Option<async_graphql::Result<T>> {
+    Some(field.await.map_err(Into::into))
+}
+
+/// As [`answer`], for a field whose value may itself be null.
+pub async fn answer_optional<T>(
+    field: impl Future<Output = Result<Option<T>, Error>>,
+) -> Option<async_graphql::Result<T>> {
+    field.await.map_err(Into::into).transpose()
+}
+
+/// What resolvers reach through their context.
+pub trait AppContext {
+    /// The running app.
+    fn app(&self) -> &App;
+
+    /// Now, by the app's clock.
+    fn now(&self) -> DateTime<Utc> {
+        self.app().clock.now()
+    }
+}
+
+impl AppContext for Context<'_> {
+    fn app(&self) -> &App {
+        self.data_unchecked::<Arc<App>>()
+    }
+}

@@ -1,0 +1,120 @@
+//! Every key name, and the channel: nothing else spells one.
+//!
+//! Owns the layout `prefix:{partition}:what:…`; the braces make the partition the Redis Cluster hash tag, so that all
+//! that one user's write touches lies on one node. Names that come from outside stand last, so they cannot run into
+//! what follows.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use chrono::NaiveDate;
+
+use super::Partition;
+use crate::ids::{BoardId, RoomId};
+
+/// The key names of one installation.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    prefix: Arc<str>,
+}
+
+impl Keys {
+    /// Keys that start with `prefix`.
+    pub fn new(prefix: &str) -> Keys {
+        Keys {
+            prefix: prefix.into(),
+        }
+    }
+
+    /// Hash: how the data is laid out, see [`super::meta`].
+    pub fn meta(&self) -> String {
+        format!("{}:meta", self.prefix)
+    }
+
+    /// Channel: "board `id` changed", published by the scripts.
+    pub fn changes(&self) -> String {
+        format!("{}:changes", self.prefix)
+    }
+
+    /// Hash: `id` of the data's generation, `events` counted, `rows` given away.
+    pub fn generation(&self, p: Partition) -> String {
+        self.at(p, "generation")
+    }
+
+    /// Hash, a bucket of users: user -> row.
+    pub fn row_of(&self, p: Partition, bucket: u32) -> String {
+        self.at(p, format_args!("row-of:{bucket}"))
+    }
+
+    /// Hash, a bucket of rows: row within the bucket -> user.
+    pub fn user_of(&self, p: Partition, bucket: u32) -> String {
+        self.at(p, format_args!("user-of:{bucket}"))
+    }
+
+    /// String: what an operation answered.
+    pub fn operation(&self, p: Partition, name: &str) -> String {
+        self.at(p, format_args!("operation:{name}"))
+    }
+
+    /// String: how far an import has come, by the digest of its file and its target.
+    pub fn import(&self, p: Partition, digest: &str) -> String {
+        self.at(p, format_args!("import:{digest}"))
+    }
+
+    /// Hash, a bucket of rows: row within the bucket -> record of check-ins and wallet.
+    pub fn record(&self, p: Partition, bucket: u32) -> String {
+        self.at(p, format_args!("record:{bucket}"))
+    }
+
+    /// String: the check-in bits of a year, a segment of users.
+    pub fn year(&self, p: Partition, year: i32, segment: u32) -> String {
+        self.at(p, format_args!("year:{year}:{segment}"))
+    }
+
+    /// Bitmap: who checked in on a day, a segment of rows.
+    pub fn day(&self, p: Partition, date: NaiveDate, segment: u32) -> String {
+        self.at(p, format_args!("day:{date}:{segment}"))
+    }
+
+    /// String: how many checked in on a day.
+    pub fn day_count(&self, p: Partition, date: NaiveDate) -> String {
+        self.at(p, format_args!("day-count:{date}"))
+    }
+
+    /// Bitmap: who was active on a day, a segment of rows.
+    pub fn active(&self, p: Partition, date: NaiveDate, segment: u32) -> String {
+        self.at(p, format_args!("active:{date}:{segment}"))
+    }
+
+    /// String: how many were active on a day.
+    pub fn active_count(&self, p: Partition, date: NaiveDate) -> String {
+        self.at(p, format_args!("active-count:{date}"))
+    }
+
+    /// Sorted set: a board's members in one period, best first.
+    pub fn board(&self, p: Partition, board: &BoardId, period: &str) -> String {
+        self.at(p, format_args!("board:{board}:{period}"))
+    }
+
+    /// Sorted set: the distinct points held in one period of a board, best first.
+    pub fn board_points(&self, p: Partition, board: &BoardId, period: &str) -> String {
+        self.at(p, format_args!("board-points:{board}:{period}"))
+    }
+
+    /// String: how often a board has changed.
+    pub fn board_version(&self, p: Partition, board: &BoardId) -> String {
+        self.at(p, format_args!("board-version:{board}"))
+    }
+
+    /// Sorted set: when users were last seen in a room, or on the whole site.
+    pub fn last_seen(&self, p: Partition, room: Option<&RoomId>) -> String {
+        match room {
+            None => self.at(p, "seen-on-site"),
+            Some(room) => self.at(p, format_args!("seen-in:{room}")),
+        }
+    }
+
+    fn at(&self, p: Partition, rest: impl Display) -> String {
+        format!("{}:{{{p}}}:{rest}", self.prefix)
+    }
+}

@@ -1,0 +1,295 @@
+//! How the data in Redis is laid out, and the refusal to misread it.
+//!
+//! Owns `prefix:meta` and the generation of each partition: what is written when the data is created, what is compared
+//! at every start, and the audit that notices another Redis behind the same address while running. Plans of boards come
+//! from [`crate::leaderboard`]; here they are only compared.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::rows::{NextRows, row_cache};
+use super::{Connection, Keys, Keyspace, Partition, Request, Unavailable, reply};
+use crate::ids::BoardId;
+use crate::random::unique_name;
+
+/// The version of everything that keys and values look like.
+const FORMAT: &str = "1";
+
+/// How often the data is looked at without a reason.
+const AUDIT: Duration = Duration::from_secs(30);
+
+/// What the configuration says about the data's layout.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// P.
+    pub partitions: u32,
+    /// The zone and the time of day at which its day starts, such as `Europe/Berlin 04:00`.
+    pub day: String,
+    /// How each board's scores are encoded, in words that only need to be compared.
+    pub boards: BTreeMap<BoardId, String>,
+}
+
+/// Why the data cannot be served under this configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum MetaError {
+    /// The data was written under other settings, and would be misread.
+    #[error(
+        "the data in Redis was written with {what} = {found}, but the configuration says {wanted}: it would be misread. \
+         Set it back, or start with an empty data directory (or another redis.prefix) and import your history there"
+    )]
+    Misread {
+        /// The setting.
+        what: String,
+        /// What the data says.
+        found: String,
+        /// What the configuration says.
+        wanted: String,
+    },
+    /// Part of the data is gone.
+    #[error("the data in Redis is damaged: {0}")]
+    Damaged(String),
+    /// Redis gave no answer.
+    #[error("cannot read how the data in Redis is laid out: {0}")]
+    Unavailable(#[from] Unavailable),
+}
+
+/// Opens the data behind `connection`, creating it if Redis holds none.
+pub async fn open(connection: Connection, keys: Keys, layout: &Layout) -> Result<Arc<Keyspace>, MetaError> {
+    let mut found = read(&connection, &keys).await?;
+    if found.get("state").map(String::as_str) != Some("open") {
+        create(&connection, &keys, layout).await?;
+        found = read(&connection, &keys).await?;
+    }
+    compare(&found, "the data format", "format", FORMAT)?;
+    compare(
+        &found,
+        "redis.partitions",
+        "partitions",
+        &layout.partitions.to_string(),
+    )?;
+    let generation = found.get("generation").cloned().unwrap_or_default();
+    let partitions = partitions(&connection, &keys, layout.partitions).await?;
+    for (number, partition) in partitions.iter().enumerate() {
+        if partition.generation.as_ref() != Some(&generation) {
+            return Err(MetaError::Damaged(format!(
+                "partition {number} is missing or of another generation"
+            )));
+        }
+    }
+    adopt(
+        &connection,
+        &keys,
+        layout,
+        &found,
+        partitions.iter().all(|p| p.rows == 0),
+    )
+    .await?;
+    let keyspace = Arc::new(Keyspace {
+        connection,
+        keys,
+        epoch: found.get("epoch").cloned().unwrap_or_default(),
+        generation,
+        events: partitions.iter().map(|p| p.events.into()).collect(),
+        stale: false.into(),
+        rows: row_cache(),
+        next_rows: NextRows::new(partitions.iter().map(|p| p.rows).collect()),
+    });
+    tokio::spawn(audit(Arc::downgrade(&keyspace)));
+    Ok(keyspace)
+}
+
+async fn read(connection: &Connection, keys: &Keys) -> Result<HashMap<String, String>, Unavailable> {
+    let mut get = redis::cmd("HGETALL");
+    get.arg(keys.meta());
+    one(connection, get).await
+}
+
+async fn one<T: redis::FromRedisValue>(
+    connection: &Connection,
+    command: redis::Cmd,
+) -> Result<T, Unavailable> {
+    let mut request = Request::new();
+    request.command(command);
+    match connection.run(&request).await?.pop() {
+        Some(value) => reply(value),
+        None => Err(Unavailable::Fault("no reply".into())),
+    }
+}
+
+/// Creates the data's frame. Two nodes may do so at once and one may die on the way: whoever is first names the
+/// generation, everybody brings the rest to the same end, and nobody writes before `state` says open.
+async fn create(connection: &Connection, keys: &Keys, layout: &Layout) -> Result<(), MetaError> {
+    let partitions = layout.partitions.to_string();
+    let mut request = Request::new();
+    for (field, value) in [
+        ("format", FORMAT),
+        ("partitions", &partitions),
+        ("day", &layout.day),
+        ("generation", &unique_name()),
+        ("epoch", &unique_name()),
+    ] {
+        let mut set = redis::cmd("HSETNX");
+        set.arg(keys.meta()).arg(field).arg(value);
+        request.command(set);
+    }
+    for value in connection.run(&request).await? {
+        reply::<i64>(value)?;
+    }
+    let found = read(connection, keys).await?;
+    compare(&found, "redis.partitions", "partitions", &partitions)?;
+    let mut request = Request::new();
+    for p in (0..layout.partitions).map(Partition::number) {
+        let mut set = redis::cmd("HSETNX");
+        set.arg(keys.generation(p)).arg("id").arg(found.get("generation"));
+        request.command(set);
+        let mut count = redis::cmd("HSETNX");
+        count.arg(keys.generation(p)).arg("events").arg(0);
+        request.command(count);
+    }
+    for value in connection.run(&request).await? {
+        reply::<i64>(value)?;
+    }
+    let mut opened = redis::cmd("HSET");
+    opened.arg(keys.meta()).arg("state").arg("open");
+    one::<i64>(connection, opened).await?;
+    tracing::info!(partitions, day = layout.day, "Redis was empty; created the data");
+    Ok(())
+}
+
+fn compare(found: &HashMap<String, String>, what: &str, field: &str, wanted: &str) -> Result<(), MetaError> {
+    match found.get(field) {
+        Some(found) if found == wanted => Ok(()),
+        found => Err(MetaError::Misread {
+            what: what.into(),
+            found: found.map_or("nothing", String::as_str).into(),
+            wanted: wanted.into(),
+        }),
+    }
+}
+
+/// Settles what may still change: the day while nobody has written at all, a board's plan while nobody stands on it.
+async fn adopt(
+    connection: &Connection,
+    keys: &Keys,
+    layout: &Layout,
+    found: &HashMap<String, String>,
+    nobody: bool,
+) -> Result<(), MetaError> {
+    let mut set = redis::cmd("HSET");
+    set.arg(keys.meta()).arg("state").arg("open");
+    if nobody {
+        set.arg("day").arg(&layout.day);
+    } else {
+        compare(
+            found,
+            "the day (day.time_zone and day.starts_at)",
+            "day",
+            &layout.day,
+        )?;
+    }
+    for (board, plan) in &layout.boards {
+        let field = format!("board:{board}");
+        let known = found.get(&field);
+        if known == Some(plan) {
+            continue;
+        }
+        if known.is_some() && was_written(connection, keys, layout.partitions, board).await? {
+            compare(found, &format!("board {board}"), &field, plan)?;
+        }
+        set.arg(field).arg(plan);
+    }
+    one::<i64>(connection, set).await?;
+    Ok(())
+}
+
+async fn was_written(
+    connection: &Connection,
+    keys: &Keys,
+    partitions: u32,
+    board: &BoardId,
+) -> Result<bool, Unavailable> {
+    let mut request = Request::new();
+    for p in (0..partitions).map(Partition::number) {
+        let mut exists = redis::cmd("EXISTS");
+        exists.arg(keys.board_version(p, board));
+        request.command(exists);
+    }
+    let replies = connection.run(&request).await?;
+    Ok(replies
+        .into_iter()
+        .map(reply::<u32>)
+        .collect::<Result<Vec<_>, _>>()?
+        .contains(&1))
+}
+
+struct PartitionState {
+    generation: Option<String>,
+    events: u64,
+    rows: u32,
+}
+
+async fn partitions(
+    connection: &Connection,
+    keys: &Keys,
+    count: u32,
+) -> Result<Vec<PartitionState>, Unavailable> {
+    let mut request = Request::new();
+    for p in (0..count).map(Partition::number) {
+        let mut get = redis::cmd("HMGET");
+        get.arg(keys.generation(p)).arg(&["id", "events", "rows"]);
+        request.command(get);
+    }
+    let replies = connection.run(&request).await?;
+    replies
+        .into_iter()
+        .map(|value| {
+            let (generation, events, rows): (Option<String>, Option<u64>, Option<u32>) = reply(value)?;
+            Ok(PartitionState {
+                generation,
+                events: events.unwrap_or(0),
+                rows: rows.unwrap_or(0),
+            })
+        })
+        .collect()
+}
+
+/// Looks at the data after every reconnect and every 30 s, as long as the keyspace is in use.
+async fn audit(keyspace: Weak<Keyspace>) {
+    let mut seen = 0;
+    loop {
+        let Some(connection) = keyspace.upgrade().map(|keyspace| keyspace.connection.clone()) else {
+            return;
+        };
+        tokio::select! {
+            newer = connection.reconnected(seen) => seen = newer.unwrap_or(seen),
+            () = tokio::time::sleep(AUDIT) => {}
+        }
+        let Some(keyspace) = keyspace.upgrade() else {
+            return;
+        };
+        if let Err(error) = keyspace.audit_once().await {
+            tracing::debug!(%error, "the audit got no answer");
+        }
+    }
+}
+
+impl Keyspace {
+    async fn audit_once(&self) -> Result<(), Unavailable> {
+        let seen: Vec<u64> = self.partitions().map(|p| self.events_seen(p)).collect();
+        let found = partitions(&self.connection, &self.keys, self.partition_count() as u32).await?;
+        let wrong = found
+            .iter()
+            .zip(seen)
+            .position(|(p, seen)| p.generation.as_ref() != Some(&self.generation) || p.events < seen);
+        match wrong {
+            Some(number) => self.found_stale(&format!("partition {number} at an audit")),
+            None if self.stale.swap(false, Ordering::Relaxed) => {
+                tracing::info!("Redis holds the data again that this server has seen");
+            }
+            None => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! Where a user's data lives: partitions, rows, key names, scripts, and the connection to Redis.
+//!
+//! Owns the way to Redis and nothing of what is kept there: each feature's store says which keys and scripts it needs.
+//! Read [`keys`] (every name), [`partition`] (which part of the data a user belongs to), [`rows`] (a user's number),
+//! [`mutation`] (what every writing script shares), then [`connection`] and [`meta`].
+
+pub mod advice;
+pub mod connection;
+pub mod data_dir;
+pub mod keys;
+pub mod managed;
+pub mod meta;
+pub mod mutation;
+pub mod partition;
+pub mod rows;
+pub mod scripts;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use redis::{FromRedisValue, Value};
+
+pub use connection::{Connection, Unavailable};
+pub use keys::Keys;
+pub use mutation::{Answer, Call, Memory, Operation};
+pub use partition::Partition;
+pub use rows::Row;
+pub use scripts::{Request, Script};
+
+use crate::ids::UserId;
+
+/// An open keyspace: Redis holds data that this server can read, or did when it was last looked at.
+pub struct Keyspace {
+    connection: Connection,
+    keys: Keys,
+    epoch: String,
+    generation: String,
+    /// The highest event count seen in each partition: Redis may never show a lower one.
+    events: Vec<AtomicU64>,
+    stale: AtomicBool,
+    rows: rows::RowCache,
+    next_rows: rows::NextRows,
+}
+
+impl Keyspace {
+    /// Every key name.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Names the life of this data: another epoch means that versions begin anew.
+    pub fn epoch(&self) -> &str {
+        &self.epoch
+    }
+
+    /// The partition that holds `user`.
+    pub fn partition_of(&self, user: &UserId) -> Partition {
+        Partition::of(user, self.events.len() as u32)
+    }
+
+    /// All partitions, in order.
+    pub fn partitions(&self) -> impl Iterator<Item = Partition> + use<> {
+        (0..self.events.len() as u32).map(Partition::number)
+    }
+
+    /// How many partitions there are.
+    pub fn partition_count(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Asks every partition the same question in one pipeline; the answers come in the partitions' order.
+    pub async fn gather<T: FromRedisValue>(
+        &self,
+        mut ask: impl FnMut(&mut Request, Partition),
+    ) -> Result<Vec<T>, Unavailable> {
+        let mut request = Request::new();
+        for partition in self.partitions() {
+            ask(&mut request, partition);
+        }
+        self.run(&request).await?.into_iter().map(reply).collect()
+    }
+
+    /// Sends a request whose parts may be run twice, and answers with a reply a part (errors of scripts among them).
+    pub async fn run(&self, request: &Request) -> Result<Vec<Value>, Unavailable> {
+        if self.stale.load(Ordering::Relaxed) {
+            return Err(Unavailable::Stale("it was found so before".into()));
+        }
+        self.connection.run(request).await
+    }
+
+    /// Why this server should get no traffic now, if there is a reason.
+    pub fn trouble(&self) -> Option<&'static str> {
+        if self.stale.load(Ordering::Relaxed) {
+            Some("Redis holds older or other data than this server has seen")
+        } else if !self.connection.is_up() {
+            Some("Redis cannot be reached")
+        } else {
+            None
+        }
+    }
+
+    fn saw_events(&self, partition: Partition, count: u64) {
+        self.events[partition.index()].fetch_max(count, Ordering::Relaxed);
+    }
+
+    fn events_seen(&self, partition: Partition) -> u64 {
+        self.events[partition.index()].load(Ordering::Relaxed)
+    }
+
+    fn found_stale(&self, what: &str) {
+        if !self.stale.swap(true, Ordering::Relaxed) {
+            tracing::error!(
+                what,
+                "Redis holds older or other data than this server has seen: nothing is read or written until it holds \
+                 it again; if the data is lost for good, restart the server to begin anew"
+            );
+        }
+    }
+}
+
+/// Reads one reply as `T`; an error reply is sorted into what callers can do about it.
+pub fn reply<T: FromRedisValue>(value: Value) -> Result<T, Unavailable> {
+    if let Value::ServerError(error) = &value {
+        return Err(Unavailable::from_server(error));
+    }
+    T::from_redis_value(value)
+        .map_err(|error| Unavailable::Fault(format!("unexpected reply from Redis: {error}")))
+}

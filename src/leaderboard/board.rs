@@ -1,0 +1,202 @@
+//! What a board is: its configuration, checked and planned.
+//!
+//! Owns the kinds of boards and the refusal of impossible ones at start. Pure.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::{self, PeriodPlan};
+use crate::config::{self, ConfigError, Settings};
+use crate::day::Period;
+use crate::ids::{BoardId, MAX_SAFE_INT};
+
+/// Which end of a board is best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, async_graphql::Enum)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum BoardOrder {
+    /// Most points first.
+    HighestFirst,
+    /// Fewest points first, as for lap times.
+    LowestFirst,
+}
+
+/// How a score changes a user's points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, async_graphql::Enum)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ScoreOperator {
+    /// Adds to the points.
+    Increment,
+    /// Replaces the points.
+    Set,
+    /// Replaces the points if it is better in the board's order.
+    Best,
+}
+
+/// Who stands first among equal points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, async_graphql::Enum)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum TieBreak {
+    /// Whoever reached the points first.
+    FirstToReach,
+    /// By user id, bytes ascending.
+    None,
+}
+
+/// How places are numbered among equal points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, async_graphql::Enum)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum RankMethod {
+    /// 1, 2, 3, 4: each place once.
+    Ordinal,
+    /// 1, 2, 2, 4: equals share a place, and places are left out after them.
+    Competition,
+    /// 1, 2, 2, 3: equals share a place, and none is left out.
+    Dense,
+}
+
+/// One board, checked and planned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Board {
+    /// Part of key names and ids; never changes.
+    pub id: BoardId,
+    /// What people read.
+    pub title: String,
+    /// Which end is best.
+    pub order: BoardOrder,
+    /// How a score changes the points, unless a backend says otherwise.
+    pub operator: ScoreOperator,
+    /// Who stands first among equals.
+    pub tie_break: TieBreak,
+    /// The ranks that are shown unless asked otherwise.
+    pub rank_method: RankMethod,
+    /// Points lie within this, both ways.
+    pub max_points: i64,
+    /// Whether users may submit their own scores.
+    pub user_writes: bool,
+    /// How each configured period is encoded, in the configured order; never empty.
+    pub plans: Vec<PeriodPlan>,
+}
+
+impl Board {
+    /// Checks and plans one `[[board]]`.
+    pub fn plan(board: &config::Board) -> Result<Board, ConfigError> {
+        let id =
+            BoardId::parse(&board.id).map_err(|bad| ConfigError::unusable("board.id", bad.to_string()))?;
+        let unusable = |reason: String| ConfigError::unusable(format!("board {id}"), reason);
+        if !board.windows.is_empty() || board.half_life_hours > 0.0 || board.cap > 0 {
+            return Err(unusable(
+                "windows, half_life_hours and cap are not supported yet".into(),
+            ));
+        }
+        if board.periods.is_empty() {
+            return Err(unusable(
+                "periods is empty; it needs one of DAY, WEEK, MONTH, ALL_TIME".into(),
+            ));
+        }
+        if let Some(twice) = board
+            .periods
+            .iter()
+            .enumerate()
+            .find(|(i, p)| board.periods[..*i].contains(p))
+        {
+            return Err(unusable(format!("periods names {} twice", twice.1.as_str())));
+        }
+        let plan_period = |&period: &Period| match board.tie_break {
+            TieBreak::FirstToReach => plan::first_to_reach(period, board.max_points, board.max_tick_ms),
+            TieBreak::None => plan::by_user_id(period, board.max_points),
+        };
+        let plans = board.periods.iter().map(plan_period).collect::<Result<_, _>>();
+        Ok(Board {
+            title: if board.title.is_empty() {
+                board.id.clone()
+            } else {
+                board.title.clone()
+            },
+            order: board.order,
+            operator: board.operator,
+            tie_break: board.tie_break,
+            rank_method: board.rank_method,
+            max_points: board.max_points.min(MAX_SAFE_INT),
+            user_writes: board.user_writes,
+            plans: plans.map_err(|error| unusable(error.to_string()))?,
+            id,
+        })
+    }
+
+    /// The plan of one period, if the board keeps it.
+    pub fn plan_of(&self, period: Period) -> Option<&PeriodPlan> {
+        self.plans.iter().find(|plan| plan.period == period)
+    }
+
+    /// Everything by which stored scores are read, in words that only need to be compared.
+    pub fn encoding(&self) -> String {
+        let order = match self.order {
+            BoardOrder::HighestFirst => "HIGHEST_FIRST",
+            BoardOrder::LowestFirst => "LOWEST_FIRST",
+        };
+        let mut words = format!("order={order} max_points={}", self.max_points);
+        for plan in &self.plans {
+            words += &format!(
+                " {}={} bits of {} ms",
+                plan.period.as_str(),
+                plan.tie_bits,
+                plan.tick_ms
+            );
+        }
+        words
+    }
+}
+
+/// All boards, in the configured order.
+#[derive(Debug, Default)]
+pub struct Boards {
+    list: Vec<Arc<Board>>,
+    by_id: HashMap<BoardId, Arc<Board>>,
+}
+
+impl Boards {
+    /// Checks and plans every `[[board]]`, and the boards that check-ins feed.
+    pub fn plan(settings: &Settings) -> Result<Boards, ConfigError> {
+        let mut boards = Boards::default();
+        for configured in &settings.board {
+            let board = Arc::new(Board::plan(configured)?);
+            if boards.by_id.insert(board.id.clone(), board.clone()).is_some() {
+                return Err(ConfigError::unusable(
+                    format!("board {}", board.id),
+                    "is configured twice",
+                ));
+            }
+            boards.list.push(board);
+        }
+        for (key, id) in [
+            ("checkin.points_board", &settings.checkin.points_board),
+            ("checkin.count_board", &settings.checkin.count_board),
+        ] {
+            boards.check_fed(key, id)?;
+        }
+        Ok(boards)
+    }
+
+    /// All boards, as configured.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Board>> {
+        self.list.iter()
+    }
+
+    /// The board with this id; an id that could be none is none.
+    pub fn get(&self, id: &str) -> Option<&Arc<Board>> {
+        self.by_id.get(&BoardId::parse(id).ok()?)
+    }
+
+    fn check_fed(&self, key: &str, id: &str) -> Result<(), ConfigError> {
+        match self.get(id) {
+            _ if id.is_empty() => Ok(()),
+            None => Err(ConfigError::unusable(key, format!("there is no board {id:?}"))),
+            Some(board) if board.operator != ScoreOperator::Increment => {
+                Err(ConfigError::unusable(key, format!("board {id} is not INCREMENT")))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}

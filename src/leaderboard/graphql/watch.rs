@@ -1,0 +1,171 @@
+//! What a subscriber of a board gets: the state, again whenever it has changed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_graphql::{Enum, SimpleObject};
+use futures::{Stream, stream};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::super::plan::PeriodPlan;
+use super::super::{Board, OpenPeriod};
+use super::types::{Leaderboard, StandingShown};
+use crate::app::App;
+use crate::error::Error;
+use crate::graphql::identity::User;
+use crate::graphql::scalars::SafeInt;
+
+/// How often the clock is asked whether the period has turned.
+const TURN_CHECK: Duration = Duration::from_millis(250);
+
+/// How long to wait before reading again what Redis did not answer.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Why an update was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+pub enum UpdateCause {
+    /// The first, full state.
+    Snapshot,
+    /// The board has changed.
+    Changed,
+    /// A new period has begun; the state is full.
+    PeriodStarted,
+}
+
+/// A board's best after a change.
+#[derive(SimpleObject)]
+pub struct LeaderboardUpdate {
+    /// Why it was sent.
+    cause: UpdateCause,
+    /// The board: identity, participants, epoch, version, and whatever is selected of it.
+    leaderboard: Leaderboard,
+    /// The best, as many as were subscribed for.
+    top: Vec<StandingShown>,
+    /// `moves` lead from this version; null in a full state.
+    since_version: Option<SafeInt>,
+    /// Who changed place since that version; empty in a full state.
+    moves: Vec<RankMove>,
+}
+
+/// A user's move between two versions, in ORDINAL places.
+#[derive(Debug, SimpleObject)]
+pub struct RankMove {
+    /// Who.
+    user: User,
+    /// The place before; null: outside the top.
+    from: Option<SafeInt>,
+    /// The place after; null: outside the top.
+    to: Option<SafeInt>,
+}
+
+/// One subscription's memory of what it has sent.
+pub struct Watch {
+    app: Arc<App>,
+    board: Arc<Board>,
+    plan: PeriodPlan,
+    first: usize,
+    changes: watch::Receiver<u64>,
+    sent: Option<Sent>,
+}
+
+struct Sent {
+    period: String,
+    version: u64,
+    at: Instant,
+}
+
+impl Watch {
+    /// Begins to watch the best `first` of `board` in the period of `plan` that is in force.
+    pub fn start(app: Arc<App>, board: Arc<Board>, plan: PeriodPlan, first: usize) -> Result<Watch, Error> {
+        let changes = app.changes.of_board(&board.id);
+        let changes =
+            changes.ok_or_else(|| Error::Internal(format!("nobody listens for board {}", board.id)))?;
+        Ok(Watch {
+            app,
+            board,
+            plan,
+            first,
+            changes,
+            sent: None,
+        })
+    }
+
+    /// The updates, until the server stops.
+    pub fn updates(self) -> impl Stream<Item = async_graphql::Result<LeaderboardUpdate>> + use<> {
+        stream::unfold(self, |mut watch| async move {
+            watch.next().await.map(|update| (Ok(update), watch))
+        })
+    }
+
+    async fn next(&mut self) -> Option<LeaderboardUpdate> {
+        loop {
+            let period = self.wait().await?;
+            match Leaderboard::read(&self.app, self.board.clone(), period.clone(), self.first).await {
+                Ok(leaderboard) => {
+                    if let Some(cause) = self.cause(&period, leaderboard.state().version) {
+                        return Some(self.update(cause, period, leaderboard));
+                    }
+                }
+                Err(error) => {
+                    // The subscriber keeps waiting and gets the true state once Redis answers again.
+                    tracing::debug!(?error, board = %self.board.id, "cannot read a watched board; trying on");
+                    self.changes.mark_changed();
+                    sleep(PATIENCE).await;
+                }
+            }
+        }
+    }
+
+    /// Waits until there may be something to send; answers with the period in force.
+    async fn wait(&mut self) -> Option<OpenPeriod> {
+        if let Some(sent) = &self.sent {
+            sleep_until(sent.at + Duration::from_millis(self.app.settings.live.interval_ms)).await;
+        }
+        loop {
+            let (app, now) = (&self.app, self.app.clock.now());
+            let period = OpenPeriod::of(&self.plan, app.zone.date_of(now), &app.zone, app.boards.retention);
+            let turned = self.sent.as_ref().is_none_or(|sent| sent.period != period.key);
+            if turned || self.changes.has_changed().ok()? {
+                self.changes.mark_unchanged();
+                return Some(period);
+            }
+            tokio::select! {
+                changed = self.changes.changed() => {
+                    changed.ok()?;
+                    self.changes.mark_changed();
+                }
+                () = sleep(TURN_CHECK) => {}
+            }
+        }
+    }
+
+    fn cause(&self, period: &OpenPeriod, version: u64) -> Option<UpdateCause> {
+        match &self.sent {
+            None => Some(UpdateCause::Snapshot),
+            Some(sent) if sent.period != period.key => Some(UpdateCause::PeriodStarted),
+            Some(sent) if sent.version == version => None,
+            Some(_) => Some(UpdateCause::Changed),
+        }
+    }
+
+    fn update(
+        &mut self,
+        cause: UpdateCause,
+        period: OpenPeriod,
+        leaderboard: Leaderboard,
+    ) -> LeaderboardUpdate {
+        self.sent = Some(Sent {
+            period: period.key,
+            version: leaderboard.state().version,
+            at: Instant::now(),
+        });
+        LeaderboardUpdate {
+            cause,
+            top: leaderboard.best(),
+            leaderboard,
+            since_version: None,
+            moves: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The door: HTTP and WebSocket.
+//!
+//! Owns listening, serving and stopping. [`router`] has the routes, [`identity`] says who is asking.
+
+pub mod dev_only;
+pub mod identity;
+pub mod router;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::app::{App, Backing, StartError};
+use crate::clock::Clock;
+use crate::config::Settings;
+use crate::graphql;
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Without a key nobody could be told from anybody.
+    #[error(
+        "serve needs --dev: there is no way to sign in yet. --dev listens on loopback only and believes the headers \
+         X-Dev-User and X-Dev-Role"
+    )]
+    NoIdentity,
+    /// `--dev` would let strangers name themselves.
+    #[error("--dev serves on loopback only, and server.listen is {0}; 127.0.0.1:8080 would do")]
+    NotLoopback(SocketAddr),
+    /// The address is taken or not ours.
+    #[error("cannot listen on {address}: {cause}")]
+    Listen {
+        /// As configured.
+        address: SocketAddr,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+    /// The app did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+/// A server that runs.
+pub struct Running {
+    /// Where it listens; the port is the real one, also when 0 was asked for.
+    pub address: SocketAddr,
+    /// What it serves.
+    pub app: Arc<App>,
+    backing: Backing,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<std::io::Result<()>>,
+}
+
+/// Starts to serve. Without `dev` it refuses, since there is no other identity yet.
+pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Running, ServeError> {
+    if !dev {
+        return Err(ServeError::NoIdentity);
+    }
+    let listen = settings.server.listen;
+    if !listen.ip().is_loopback() {
+        return Err(ServeError::NotLoopback(listen));
+    }
+    let refused = |cause| ServeError::Listen {
+        address: listen,
+        cause,
+    };
+    let listener = TcpListener::bind(listen).await.map_err(refused)?;
+    let address = listener.local_addr().map_err(refused)?;
+    let backing = Backing::start(&settings).await?;
+    let app = match App::open(settings, clock, &backing).await {
+        Ok(app) => app,
+        Err(error) => {
+            backing.stop().await;
+            return Err(error.into());
+        }
+    };
+    announce_the_day(&app);
+    let (stop, mut stopping) = watch::channel(false);
+    let router = router::router(app.clone(), graphql::schema(app.clone()), stopping.clone());
+    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
+        if stopping.wait_for(|stop| *stop).await.is_err() {
+            tracing::debug!("nobody is left who could stop the server; it stops");
+        }
+    });
+    let serving = tokio::spawn(serving.into_future());
+    Ok(Running {
+        address,
+        app,
+        backing,
+        stop,
+        serving,
+    })
+}
+
+impl Running {
+    /// The process id of the private Redis, if there is one and it lives.
+    pub fn redis_pid(&self) -> Option<u32> {
+        self.backing.pid()
+    }
+
+    /// Where Redis is.
+    pub fn redis_address(&self) -> &redis::ConnectionInfo {
+        self.backing.address()
+    }
+
+    /// Takes no more requests, answers those accepted, then stops what it started.
+    pub async fn stop(self) {
+        let Running {
+            app,
+            backing,
+            stop,
+            serving,
+            ..
+        } = self;
+        stop.send_replace(true);
+        let patience = Duration::from_secs(app.settings.server.shutdown_seconds);
+        match tokio::time::timeout(patience, serving).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(error))) => tracing::error!(%error, "the listener failed"),
+            Ok(Err(error)) => tracing::error!(%error, "the listener panicked"),
+            Err(_) => tracing::warn!(
+                ?patience,
+                "some requests were not done in time; stopping without them"
+            ),
+        }
+        drop(app);
+        backing.stop().await;
+    }
+}
+
+fn announce_the_day(app: &App) {
+    let now = app.clock.now();
+    let today = app.zone.date_of(now);
+    let turns_at = app.zone.end_of(today);
+    tracing::info!(
+        zone = app.zone.name(),
+        starts_at = %app.zone.starts_at().format("%H:%M"),
+        %today,
+        %turns_at,
+        "business days are in force"
+    );
+}

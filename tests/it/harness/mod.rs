@@ -1,0 +1,10 @@
+//! What tests start and speak to.
+
+mod answers;
+mod app;
+mod shape;
+mod socket;
+
+pub use answers::*;
+pub use app::{Caller, TestApp, at, both_partitions, date, spawn_app};
+pub use socket::Socket;

@@ -1,0 +1,13 @@
+//! Behaviour through the real door: a real server, its own private Redis, real HTTP and WebSocket; only time is ours.
+//!
+//! [`harness`] starts servers and speaks to them; each other file is a feature, its tests named by what they promise.
+#![cfg(test)]
+
+mod boards;
+mod check_ins;
+mod harness;
+mod identity;
+mod live;
+mod managed_redis;
+mod models;
+mod presence;
