@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use redis::{ConnectionInfo, IntoConnectionInfo, RedisError};
@@ -14,12 +14,14 @@ use crate::clock::Clock;
 use crate::config::{self, ConfigError, Settings};
 use crate::day::Zone;
 use crate::keyspace::data_dir::{DataDir, DataDirError};
+use crate::keyspace::keeper::{self, Keeper};
 use crate::keyspace::managed::{self, ManagedError, ManagedRedis};
 use crate::keyspace::meta::{self, Layout, MetaError};
 use crate::keyspace::{Connection, Keys, Keyspace, Unavailable, advice};
 use crate::leaderboard::{Boards, Leaderboards, Retention};
 use crate::live::Changes;
 use crate::presence::Presence;
+use crate::user::Profiles;
 
 /// How long to wait for a Redis that is not ours to start.
 const FIRST_CONNECTION: Duration = Duration::from_secs(5);
@@ -150,6 +152,8 @@ pub struct App {
     pub checkins: CheckIns,
     /// Who is online.
     pub presence: Presence,
+    /// Names and avatars.
+    pub profiles: Profiles,
     /// What has changed.
     pub changes: Changes,
 }
@@ -177,15 +181,13 @@ impl App {
         let ids = boards.iter().map(|board| board.id.clone());
         let changes =
             Changes::listen(backing.address().clone(), channel, ids).map_err(StartError::Address)?;
-        let boards = Leaderboards::new(
-            keyspace.clone(),
-            zone,
-            boards.clone(),
-            Retention::from(&settings.retention),
-        );
+        let retention = Retention::from(&settings.retention);
+        let boards = Leaderboards::open(keyspace.clone(), zone, boards, retention, clock.now()).await;
+        let boards = boards.map_err(MetaError::from)?;
         Ok(Arc::new(App {
             checkins: CheckIns::new(keyspace.clone(), zone, &settings, boards.clone()),
             presence: Presence::new(keyspace.clone(), zone, &settings),
+            profiles: Profiles::new(keyspace.clone()),
             settings,
             clock,
             zone,
@@ -195,10 +197,31 @@ impl App {
         }))
     }
 
+    /// One turn of the keeper: what time does to the partitions that `keeper` may look after.
+    pub async fn look_after(&self, keeper: &Keeper) -> Result<(), Unavailable> {
+        let partitions = keeper.partitions().await?;
+        self.boards.look_after(&partitions, self.clock.now()).await
+    }
+
     /// Why this server should get no traffic now; empty when it is ready.
     pub fn troubles(&self) -> Vec<&'static str> {
         let deaf = (!self.changes.hearing()).then_some("changes in Redis are not heard");
         self.keyspace.trouble().into_iter().chain(deaf).collect()
+    }
+}
+
+/// Looks after the data, turn by turn, as long as the app is in use.
+pub async fn keep(app: Weak<App>) {
+    let Some(keyspace) = app.upgrade().map(|app| app.keyspace.clone()) else {
+        return;
+    };
+    let node = Keeper::new(keyspace);
+    while let Some(app) = app.upgrade() {
+        if let Err(error) = app.look_after(&node).await {
+            tracing::debug!(%error, "the keeper will try again");
+        }
+        drop(app);
+        tokio::time::sleep(keeper::TURN).await;
     }
 }
 

@@ -16,6 +16,13 @@ const MAX_ID: usize = 128;
 #[error("{0}")]
 pub struct BadName(String);
 
+impl BadName {
+    /// Refused with this reason.
+    pub fn new(reason: String) -> BadName {
+        BadName(reason)
+    }
+}
+
 macro_rules! opaque_id {
     ($(#[$doc:meta])* $name:ident, $what:literal) => {
         $(#[$doc])*

@@ -19,3 +19,4 @@ pub mod live;
 pub mod presence;
 pub mod random;
 pub mod server;
+pub mod user;

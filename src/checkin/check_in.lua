@@ -1,12 +1,12 @@
--- check_in.lua: a user checks in for today. Follows mutation.lua and board.lua in the same scope.
+-- check_in.lua: a user checks in for today. Follows mutation.lua, board.lua, window.lua and score.lua.
 -- KEYS  1-3 see mutation.lua  4 bucket of records  5 year's segment  6 day's bitmap  7 day's counter
---       8 activity bitmap  9 activity counter  10… each fed board, see board.lua
+--       8 activity bitmap  9 activity counter  10… each fed board, see score.lua
 -- ARGV  1-6 see mutation.lua  7 today (days since 1970)  8 the day before by the calendar  9 bit within the year's
 --       segment  10 last bit of a year's segment  11 bit within the day's bitmap  12 TTL of the year (s)  13 TTL of the
 --       day (s)  14 weekly bonus  15 days of the cycle  16… points of each  then the number of milestones and for each:
---       streak, points, cards  then the number of fed boards and for each: 'points' or 'count', and see board.lua
+--       streak, points, cards  then the number of fed boards and for each: 'points' or 'count', and see score.lua
 -- Reply the answer is 'CHECKED_IN' or 'ALREADY_CHECKED_IN' and the record: first, last, run, longest, total, points and
---       cards paid for last, points and cards held.
+--       cards paid for last, points and cards held. Or the error STALEDAY: a fed board's windows are of another day.
 local today = tonumber(ARGV[7])
 local record = redis.call('HGET', KEYS[4], ARGV[3])
 local held = {}
@@ -17,6 +17,18 @@ local points, cards = held[8] or 0, held[9] or 0
 -- Another node's clock may already be a day ahead: that day's check-in is the newest, and this one adds nothing to it.
 if last and last >= today then return done(false, 'ALREADY_CHECKED_IN ' .. record) end
 
+-- The boards to feed stand at the end; their windows must be of today before anything is written.
+local boards = {}
+local at, key = 17 + tonumber(ARGV[15]), 10
+at = at + 3 * tonumber(ARGV[at - 1])
+for i = 1, tonumber(ARGV[at]) do
+  local board = { what = ARGV[at + 1], key = key, at = at + 2 }
+  if not same_day(board.key, board.at) then return redis.error_reply('STALEDAY') end
+  boards[i] = board
+  key, at = after_board(board.key, board.at)
+  at = at - 1
+end
+
 run = (last == tonumber(ARGV[8])) and run + 1 or 1
 longest = math.max(longest, run)
 total = total + 1
@@ -24,14 +36,12 @@ total = total + 1
 local cycle = tonumber(ARGV[15])
 local paid, paid_cards = tonumber(ARGV[16 + (run - 1) % cycle]), 0
 if run % 7 == 0 then paid = paid + tonumber(ARGV[14]) end
-local at = 16 + cycle
-for i = 1, tonumber(ARGV[at]) do
-  if tonumber(ARGV[at + 3 * i - 2]) == run then
-    paid = paid + tonumber(ARGV[at + 3 * i - 1])
-    paid_cards = paid_cards + tonumber(ARGV[at + 3 * i])
+for milestone = 17 + cycle, 14 + cycle + 3 * tonumber(ARGV[16 + cycle]), 3 do
+  if tonumber(ARGV[milestone]) == run then
+    paid = paid + tonumber(ARGV[milestone + 1])
+    paid_cards = paid_cards + tonumber(ARGV[milestone + 2])
   end
 end
-at = at + 1 + 3 * tonumber(ARGV[at])
 
 if redis.call('STRLEN', KEYS[5]) == 0 then redis.call('SETBIT', KEYS[5], ARGV[10], 0) end
 redis.call('SETBIT', KEYS[5], ARGV[9], 1)
@@ -42,13 +52,8 @@ for bitmap = 6, 8, 2 do
   redis.call('EXPIRE', KEYS[bitmap + 1], ARGV[13])
 end
 
-local fed, key = tonumber(ARGV[at]), 10
-at = at + 1
-for _ = 1, fed do
-  local amount = ARGV[at] == 'points' and paid or 1
-  score(key, at + 1, ARGV[4], 'INCREMENT', amount, true)
-  local periods = tonumber(ARGV[at + 5])
-  key, at = key + 1 + 2 * periods, at + 6 + 3 * periods
+for _, board in ipairs(boards) do
+  score(board.key, board.at, ARGV[4], 'INCREMENT', board.what == 'points' and paid or 1, true)
 end
 
 local fields = { first, today, run, longest, total, paid, paid_cards, points + paid, cards + paid_cards }

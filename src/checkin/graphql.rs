@@ -8,10 +8,10 @@ use super::store::Receipt;
 use super::{CheckIns, Record, Reward as Earned, streak};
 use crate::day::Month;
 use crate::error::Error;
-use crate::graphql::identity::User;
 use crate::graphql::scalars::{CalendarMonth, Date, SafeInt, int};
 use crate::graphql::{AppContext, access, answer};
 use crate::keyspace::Operation;
+use crate::user::graphql::User;
 
 /// The longest range of `checkIns`, in days: three years.
 const MAX_RANGE_DAYS: i64 = 1_100;
@@ -289,7 +289,7 @@ impl CheckInMutation {
         answer(async {
             let user = access::acting_for(ctx, user_id)?;
             let (checkins, now) = (&ctx.app().checkins, ctx.now());
-            let receipt = checkins.check_in(&user, now, &Operation::unique()).await?;
+            let receipt = checkins.check_in(&user, now, &Operation::unique(now)).await?;
             Ok(CheckInPayload::shown(checkins, &receipt, now))
         })
         .await

@@ -11,9 +11,13 @@ use super::{CheckIns, Record, rows};
 use crate::day::Month;
 use crate::ids::UserId;
 use crate::keyspace::mutation::{MUTATION, NotDone};
+use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Call, Memory, Request, Row, Script, Unavailable, reply};
 
-static WRITE_HISTORY: Script = Script::new("write_history", &[MUTATION, include_str!("write_history.lua")]);
+static WRITE_HISTORY: Script = Script::new(
+    "write_history",
+    &[NUMBERS, MUTATION, include_str!("write_history.lua")],
+);
 
 /// Dates that one script call writes for a user, so that none blocks Redis for long.
 const DATES_A_CALL: usize = 200;

@@ -10,11 +10,22 @@ use super::{Record, Rewards, rows};
 use crate::config;
 use crate::day::{Zone, day_number};
 use crate::ids::UserId;
-use crate::keyspace::mutation::MUTATION;
+use crate::keyspace::mutation::{Fields, MUTATION};
+use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Answer, Call, Keyspace, Memory, Operation, Request, Row, Script, Unavailable, reply};
-use crate::leaderboard::{BOARD, Board, Leaderboards, OpenPeriod};
+use crate::leaderboard::{BOARD, Board, Leaderboards, SCORE, WINDOW};
 
-static CHECK_IN: Script = Script::new("check_in", &[MUTATION, BOARD, include_str!("check_in.lua")]);
+static CHECK_IN: Script = Script::new(
+    "check_in",
+    &[
+        NUMBERS,
+        MUTATION,
+        BOARD,
+        WINDOW,
+        SCORE,
+        include_str!("check_in.lua"),
+    ],
+);
 
 /// Longer than any clocks differ: a Redis TTL is only the backstop behind deletion by the clock.
 const BACKSTOP: TimeDelta = TimeDelta::days(1);
@@ -86,11 +97,17 @@ impl CheckIns {
     ) -> Result<Receipt, Unavailable> {
         let today = self.zone.date_of(now);
         let complete = |call: Call, row: Row| self.check_in_call(call, row, today, now);
-        let answer = self
-            .keyspace
-            .mutate(&CHECK_IN, user, Memory::Operation(operation), complete)
-            .await?;
-        receipt(&answer)
+        for _ in 0..3 {
+            match self
+                .keyspace
+                .mutate(&CHECK_IN, user, Memory::Operation(operation), complete)
+                .await
+            {
+                Err(Unavailable::StaleDay) => self.turn_boards(today).await?,
+                answer => return receipt(&answer?),
+            }
+        }
+        Err(Unavailable::StaleDay)
     }
 
     /// The record of `user`; `None` before the first check-in.
@@ -104,6 +121,14 @@ impl CheckIns {
             Some(value) => read_record(reply(value)?),
             None => Ok(None),
         }
+    }
+
+    /// Puts `today` in force for the boards that check-ins feed.
+    async fn turn_boards(&self, today: NaiveDate) -> Result<(), Unavailable> {
+        for board in self.points_board.iter().chain(&self.count_board) {
+            self.boards.turn(board, today).await?;
+        }
+        Ok(())
     }
 
     pub(super) fn record_command(&self, user: &UserId, row: Row) -> redis::Cmd {
@@ -156,7 +181,7 @@ impl CheckIns {
             .into_iter()
             .filter_map(|(what, board)| board.as_ref().map(|board| (what, board)));
         fed.clone().fold(call.arg(fed.count()), |call, (what, board)| {
-            let periods = OpenPeriod::kept(board, now, now, &self.zone, self.boards.retention);
+            let periods = self.boards.periods_at(board, now, now);
             self.boards.board_part(call.arg(what), board, &periods, now, now)
         })
     }
@@ -204,10 +229,7 @@ fn receipt(answer: &Answer) -> Result<Receipt, Unavailable> {
 }
 
 pub(super) fn read_record(stored: Option<String>) -> Result<Option<Record>, Unavailable> {
-    let Some(text) = stored else { return Ok(None) };
-    let answer = Answer {
-        replayed: false,
-        text,
-    };
-    Record::read(&mut answer.fields()).map(Some)
+    stored
+        .map(|text| Record::read(&mut Fields::of(&text)))
+        .transpose()
 }

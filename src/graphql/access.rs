@@ -42,6 +42,14 @@ impl Caller {
         }
     }
 
+    /// Names the caller where its keys must not mix with another's: the user, or the role of a backend.
+    pub fn name(&self) -> String {
+        match &self.user {
+            Some(user) => format!("{:?} {user}", self.role),
+            None => format!("{:?}", self.role),
+        }
+    }
+
     fn acts_for_anybody(&self) -> bool {
         matches!(self.role, Role::Service | Role::Admin)
     }
@@ -86,6 +94,17 @@ pub fn named(ctx: &Context<'_>, user_id: Option<ID>) -> Result<UserId, Error> {
             Err(Error::BadUserInput("a backend names the user: add userId".into()))
         }
         (None, None) => Err(Error::Unauthenticated("sign in first, or name a user")),
+    }
+}
+
+/// Only a backend may do this.
+pub fn backend(ctx: &Context<'_>) -> Result<(), Error> {
+    caller(ctx).signed_in()?;
+    match caller(ctx).acts_for_anybody() {
+        true => Ok(()),
+        false => Err(Error::Forbidden(
+            "only a backend with the role SERVICE may do this",
+        )),
     }
 }
 

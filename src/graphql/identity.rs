@@ -1,30 +1,15 @@
-//! The face of identity and of the day: `viewer`, `businessDay`, and the `User` that other types show.
+//! The face of identity and of the day: `viewer`, `businessDay`.
 
-use async_graphql::{Context, ID, Object, SimpleObject};
+use async_graphql::{Context, Object, SimpleObject};
 use chrono::{DateTime, Utc};
 
 use super::AppContext;
 use super::access::{self, Role};
 use super::scalars::Date;
-use crate::ids::UserId;
-
-/// Somebody who checks in, scores or is seen.
-#[derive(Debug, Clone, SimpleObject)]
-pub struct User {
-    /// The host application's own opaque id.
-    id: ID,
-}
-
-impl From<&UserId> for User {
-    fn from(user: &UserId) -> User {
-        User {
-            id: ID(user.as_str().to_owned()),
-        }
-    }
-}
+use crate::user::graphql::User;
 
 /// Who is asking.
-#[derive(Debug, SimpleObject)]
+#[derive(SimpleObject)]
 pub struct Viewer {
     /// The signed-in user; null for anonymous callers and for backends that are no user.
     user: Option<User>,

@@ -5,11 +5,13 @@
 
 pub mod access;
 pub mod identity;
+pub mod page_info;
 pub mod scalars;
 
 use std::future::Future;
 use std::sync::Arc;
 
+use async_graphql::dataloader::DataLoader;
 use async_graphql::{Context, MergedObject, MergedSubscription, SDLExportOptions, Schema};
 use chrono::{DateTime, Utc};
 
@@ -18,14 +20,21 @@ use crate::checkin::graphql::{CheckInMutation, CheckInQuery};
 use crate::error::Error;
 use crate::leaderboard::graphql::{BoardMutation, BoardQuery, BoardSubscription};
 use crate::presence::graphql::{PresenceMutation, PresenceQuery};
+use crate::user::graphql::{ProfileLoader, UserMutation, UserQuery};
 
 /// Everything that can be asked.
 #[derive(MergedObject, Default)]
-pub struct Query(identity::IdentityQuery, CheckInQuery, BoardQuery, PresenceQuery);
+pub struct Query(
+    identity::IdentityQuery,
+    UserQuery,
+    CheckInQuery,
+    BoardQuery,
+    PresenceQuery,
+);
 
 /// Everything that can be changed.
 #[derive(MergedObject, Default)]
-pub struct Mutation(CheckInMutation, BoardMutation, PresenceMutation);
+pub struct Mutation(CheckInMutation, BoardMutation, PresenceMutation, UserMutation);
 
 /// Everything that can be watched.
 #[derive(MergedSubscription, Default)]
@@ -40,6 +49,7 @@ const MAX_DEPTH: usize = 15;
 /// The schema over an app, ready to be executed.
 pub fn schema(app: Arc<App>) -> TallyboardSchema {
     Schema::build(Query::default(), Mutation::default(), Subscription::default())
+        .data(DataLoader::new(ProfileLoader(app.profiles.clone()), tokio::spawn))
         .data(app)
         .limit_depth(MAX_DEPTH)
         .finish()

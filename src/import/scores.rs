@@ -17,8 +17,8 @@ use crate::app::App;
 use crate::ids::UserId;
 use crate::keyspace::mutation::NotDone;
 use crate::keyspace::{Answer, Call, Memory, Unavailable};
-use crate::leaderboard::submit::SUBMIT_SCORE;
-use crate::leaderboard::{Board, OpenPeriod};
+use crate::leaderboard::Board;
+use crate::leaderboard::submit::{self, SUBMIT_SCORE};
 
 /// Scores that go into one pipeline.
 const BATCH: usize = 500;
@@ -125,7 +125,7 @@ impl Applying<'_> {
         let answers = persistently(async || self.send(batch).await).await?;
         for (placed, answer) in batch.iter().zip(answers) {
             match answer.text.as_str() {
-                _ if answer.replayed => summary.known += 1,
+                _ if answer.replayed.is_some() => summary.known += 1,
                 "REJECTED" => {
                     let most = self.board.max_points;
                     self.progress.reject(
@@ -177,16 +177,14 @@ impl Applying<'_> {
             place: placed.place,
         };
         let call = self.app.keyspace.call(&placed.user, row, &memory);
-        let periods = OpenPeriod::kept(&self.board, at, now, &self.app.zone, boards.retention());
-        boards.score_call(
-            call,
-            &self.board,
-            self.board.operator,
-            placed.score.points,
-            &periods,
-            at,
-            now,
-        )
+        let (board, user) = (&*self.board, placed.user.clone());
+        let score = submit::Score {
+            board,
+            user,
+            operator: board.operator,
+            points: placed.score.points,
+        };
+        boards.score_call(call, &score, &boards.periods_at(board, at, now), at, now)
     }
 }
 

@@ -27,6 +27,9 @@ pub enum Unavailable {
     /// The data is not what this server has seen before.
     #[error("Redis holds older or other data than this server has seen: {0}")]
     Stale(String),
+    /// Another business day is in force than the caller's: its store brings that about, and asks again.
+    #[error("another business day is in force")]
+    StaleDay,
     /// Redis answers, but takes no such request now (loading, out of memory, read-only, disk trouble).
     #[error("Redis refuses: {0}")]
     Refused(String),
@@ -44,6 +47,7 @@ impl Unavailable {
         };
         match error.code() {
             "STALE" => Unavailable::Stale(said),
+            "STALEDAY" => Unavailable::StaleDay,
             "LOADING" | "OOM" | "MISCONF" | "READONLY" | "BUSY" | "MASTERDOWN" | "NOREPLICAS"
             | "TRYAGAIN" | "CLUSTERDOWN" => Unavailable::Refused(said),
             _ => Unavailable::Fault(said),

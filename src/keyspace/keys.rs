@@ -91,14 +91,39 @@ impl Keys {
         self.at(p, format_args!("active-count:{date}"))
     }
 
-    /// Sorted set: a board's members in one period, best first.
-    pub fn board(&self, p: Partition, board: &BoardId, period: &str) -> String {
-        self.at(p, format_args!("board:{board}:{period}"))
+    /// Sorted set: a board's members in one span, best first.
+    pub fn board(&self, p: Partition, board: &BoardId, span: &str) -> String {
+        self.at(p, format_args!("board:{board}:{span}"))
     }
 
-    /// Sorted set: the distinct points held in one period of a board, best first.
-    pub fn board_points(&self, p: Partition, board: &BoardId, period: &str) -> String {
-        self.at(p, format_args!("board-points:{board}:{period}"))
+    /// Sorted set: the distinct points held in one span of a board, best first.
+    pub fn board_distinct(&self, p: Partition, board: &BoardId, span: &str) -> String {
+        self.at(p, format_args!("board-distinct:{board}:{span}"))
+    }
+
+    /// String: which day is in force for a board's windows.
+    pub fn window_day(&self, p: Partition, board: &BoardId) -> String {
+        self.at(p, format_args!("window-day:{board}"))
+    }
+
+    /// Hash: how far the building of a window's next set has come.
+    pub fn window_progress(&self, p: Partition, board: &BoardId, days: u32) -> String {
+        self.at(p, format_args!("window-progress:{board}:{days}"))
+    }
+
+    /// String: which node looks after a partition.
+    pub fn lease(&self, p: Partition) -> String {
+        self.at(p, "lease")
+    }
+
+    /// Hash: up to which date closed periods have been swept away.
+    pub fn swept(&self, p: Partition) -> String {
+        self.at(p, "swept")
+    }
+
+    /// Hash, a bucket of users: user -> name and avatar.
+    pub fn profile(&self, p: Partition, bucket: u32) -> String {
+        self.at(p, format_args!("profile:{bucket}"))
     }
 
     /// String: how often a board has changed.

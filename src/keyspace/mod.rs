@@ -7,10 +7,12 @@
 pub mod advice;
 pub mod connection;
 pub mod data_dir;
+pub mod keeper;
 pub mod keys;
 pub mod managed;
 pub mod meta;
 pub mod mutation;
+pub mod operation;
 pub mod partition;
 pub mod rows;
 pub mod scripts;
@@ -21,7 +23,8 @@ use redis::{FromRedisValue, Value};
 
 pub use connection::{Connection, Unavailable};
 pub use keys::Keys;
-pub use mutation::{Answer, Call, Memory, Operation};
+pub use mutation::{Answer, Call, Memory};
+pub use operation::Operation;
 pub use partition::Partition;
 pub use rows::Row;
 pub use scripts::{Request, Script};
@@ -47,6 +50,11 @@ impl Keyspace {
         &self.keys
     }
 
+    /// Names the data's generation, as scripts compare it.
+    pub fn generation(&self) -> &str {
+        &self.generation
+    }
+
     /// Names the life of this data: another epoch means that versions begin anew.
     pub fn epoch(&self) -> &str {
         &self.epoch
@@ -65,6 +73,19 @@ impl Keyspace {
     /// How many partitions there are.
     pub fn partition_count(&self) -> usize {
         self.events.len()
+    }
+
+    /// A number that is settled once for all nodes: `proposed`, unless another was settled before.
+    pub async fn settle(&self, field: &str, proposed: i64) -> Result<i64, Unavailable> {
+        let mut request = Request::new();
+        let (mut set, mut get) = (redis::cmd("HSETNX"), redis::cmd("HGET"));
+        set.arg(self.keys.meta()).arg(field).arg(proposed);
+        get.arg(self.keys.meta()).arg(field);
+        request.command(set).command(get);
+        match self.run(&request).await?.pop() {
+            Some(value) => reply(value),
+            None => Ok(proposed),
+        }
     }
 
     /// Asks every partition the same question in one pipeline; the answers come in the partitions' order.

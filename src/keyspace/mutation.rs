@@ -1,38 +1,15 @@
 //! What every write shares: one script, guarded, remembered.
 //!
-//! Owns the leading keys and arguments of writing scripts (`mutation.lua`), operation ids and the retry when a row
-//! turns out to be gone. What a write does is its feature's script's.
-
-use std::time::Duration;
+//! Owns the leading keys and arguments of writing scripts (`mutation.lua`) and the retry when a row turns out to be
+//! gone. What a write does is its feature's script's.
 
 use redis::Value;
 
-use super::{Keyspace, Partition, Request, Row, Script, Unavailable, reply};
+use super::{Keyspace, Operation, Partition, Request, Row, Script, Unavailable, reply};
 use crate::ids::UserId;
-use crate::random;
 
 /// The Lua part that comes first in every writing script.
 pub const MUTATION: &str = include_str!("mutation.lua");
-
-/// How long a write that the client gave no key of its own is remembered: far longer than any retry of ours.
-const REMEMBERED: Duration = Duration::from_secs(120);
-
-/// Names one write, so that sending it again does not do it again.
-#[derive(Debug, Clone)]
-pub struct Operation {
-    name: String,
-    remembered: Duration,
-}
-
-impl Operation {
-    /// A new operation of the server's own making.
-    pub fn unique() -> Operation {
-        Operation {
-            name: random::unique_name(),
-            remembered: REMEMBERED,
-        }
-    }
-}
 
 /// How a write is kept from being done twice.
 #[derive(Debug, Clone)]
@@ -53,8 +30,10 @@ pub enum Memory<'a> {
 /// What a writing script answered.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// Whether this is what the same operation answered before.
-    pub replayed: bool,
+    /// When the same operation was done before, if it was, in ms since 1970: then this is what it answered.
+    pub replayed: Option<i64>,
+    /// Whether the same operation came before with other arguments: then there is no answer.
+    pub conflict: bool,
     /// The fields, as the script documents them.
     pub text: String,
 }
@@ -62,7 +41,7 @@ pub struct Answer {
 impl Answer {
     /// The answer's next fields, separated by spaces.
     pub fn fields(&self) -> Fields<'_> {
-        Fields(self.text.split(' '))
+        Fields::of(&self.text)
     }
 }
 
@@ -70,6 +49,11 @@ impl Answer {
 pub struct Fields<'a>(std::str::Split<'a, char>);
 
 impl<'a> Fields<'a> {
+    /// The fields of `text`, separated by spaces.
+    pub fn of(text: &'a str) -> Fields<'a> {
+        Fields(text.split(' '))
+    }
+
     /// The next field as text.
     pub fn text(&mut self) -> Result<&'a str, Unavailable> {
         self.0
@@ -157,10 +141,11 @@ impl Keyspace {
         let p = self.partition_of(user);
         let call = Call::guarded(self, p).key(self.keys.user_of(p, row.bucket()));
         let (key, kind, detail) = match memory {
-            Memory::Operation(operation) => {
-                let ttl = operation.remembered.as_millis().to_string();
-                (self.keys.operation(p, &operation.name), "operation", ttl)
-            }
+            Memory::Operation(operation) => (
+                self.keys.operation(p, operation.name()),
+                "operation",
+                operation.told(),
+            ),
             Memory::Place { import, place } => (self.keys.import(p, import), "place", place.to_string()),
             // A script that needs no memory never looks at this key.
             Memory::None => (self.keys.generation(p), "none", String::new()),
@@ -225,11 +210,33 @@ impl Keyspace {
                 _ => {}
             }
         }
-        let (status, events, text): (String, u64, String) = reply(value).map_err(NotDone::Unavailable)?;
+        let (status, events, text, at): (String, u64, String, Option<i64>) = match reply::<Vec<Value>>(value)
+            .map_err(NotDone::Unavailable)?
+            .as_slice()
+        {
+            [status, events, text] => read((status, events, text, &Value::Nil)),
+            [status, events, text, at] => read((status, events, text, at)),
+            _ => Err(Unavailable::Fault(
+                "a writing script answered in another shape".into(),
+            )),
+        }
+        .map_err(NotDone::Unavailable)?;
         self.saw_events(call.partition, events);
         Ok(Answer {
-            replayed: status == "REPLAYED",
+            replayed: at.filter(|_| status == "REPLAYED"),
+            conflict: status == "CONFLICT",
             text,
         })
     }
+}
+
+type Raw<'v> = (&'v Value, &'v Value, &'v Value, &'v Value);
+
+fn read((status, events, text, at): Raw<'_>) -> Result<(String, u64, String, Option<i64>), Unavailable> {
+    Ok((
+        reply(status.clone())?,
+        reply(events.clone())?,
+        reply(text.clone())?,
+        reply(at.clone())?,
+    ))
 }

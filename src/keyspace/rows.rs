@@ -52,7 +52,8 @@ pub(super) fn row_cache() -> RowCache {
     Cache::new(CACHED)
 }
 
-fn bucket_of(user: &UserId) -> u32 {
+/// Which bucket of users holds `user`.
+pub fn bucket_of(user: &UserId) -> u32 {
     // The low bits choose the partition; these are others, so that buckets fill evenly with every P.
     ((partition::hash(user) >> 32) % USER_BUCKETS) as u32
 }

@@ -7,6 +7,9 @@ use std::sync::OnceLock;
 
 use redis::{Cmd, Pipeline, ToRedisArgs};
 
+/// The Lua part that writes numbers exactly; it comes first wherever a script handles any.
+pub const NUMBERS: &str = include_str!("numbers.lua");
+
 /// A script made of Lua parts that share one scope: what several scripts need stands first.
 pub struct Script {
     name: &'static str,

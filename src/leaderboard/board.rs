@@ -5,9 +5,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{self, PeriodPlan};
+use super::span;
 use crate::config::{self, ConfigError, Settings};
 use crate::day::Period;
 use crate::ids::{BoardId, MAX_SAFE_INT};
@@ -77,7 +79,18 @@ pub struct Board {
     pub user_writes: bool,
     /// How each configured period is encoded, in the configured order; never empty.
     pub plans: Vec<PeriodPlan>,
+    /// Rolling windows, in days.
+    pub windows: Vec<u32>,
+    /// Above 0: the board also has heat that halves in so many hours.
+    pub half_life_hours: f64,
+    /// Above 0: only the best so many are kept, see [`Board::trims_running`].
+    pub cap: u64,
+    /// The day sets that windows are summed from, where DAY is no period of the board.
+    hidden_day: Option<PeriodPlan>,
 }
+
+/// The longest window, in days: a year.
+const LONGEST_WINDOW: u32 = 366;
 
 impl Board {
     /// Checks and plans one `[[board]]`.
@@ -85,11 +98,8 @@ impl Board {
         let id =
             BoardId::parse(&board.id).map_err(|bad| ConfigError::unusable("board.id", bad.to_string()))?;
         let unusable = |reason: String| ConfigError::unusable(format!("board {id}"), reason);
-        if !board.windows.is_empty() || board.half_life_hours > 0.0 || board.cap > 0 {
-            return Err(unusable(
-                "windows, half_life_hours and cap are not supported yet".into(),
-            ));
-        }
+        check_windows(board).map_err(unusable)?;
+        check_heat(board).map_err(unusable)?;
         if board.periods.is_empty() {
             return Err(unusable(
                 "periods is empty; it needs one of DAY, WEEK, MONTH, ALL_TIME".into(),
@@ -108,6 +118,10 @@ impl Board {
             TieBreak::None => plan::by_user_id(period, board.max_points),
         };
         let plans = board.periods.iter().map(plan_period).collect::<Result<_, _>>();
+        let needs_days = !board.windows.is_empty() && !board.periods.contains(&Period::Day);
+        let hidden_day = needs_days
+            .then(|| plan::by_user_id(Period::Day, board.max_points))
+            .transpose();
         Ok(Board {
             title: if board.title.is_empty() {
                 board.id.clone()
@@ -121,8 +135,43 @@ impl Board {
             max_points: board.max_points.min(MAX_SAFE_INT),
             user_writes: board.user_writes,
             plans: plans.map_err(|error| unusable(error.to_string()))?,
+            windows: board.windows.clone(),
+            half_life_hours: board.half_life_hours,
+            cap: board.cap,
+            hidden_day: hidden_day.map_err(|error| unusable(error.to_string()))?,
             id,
         })
+    }
+
+    /// How everything that is stored by period is encoded: the configured ones, then the days that only windows need.
+    pub fn stored_plans(&self) -> impl Iterator<Item = &PeriodPlan> {
+        self.plans.iter().chain(&self.hidden_day)
+    }
+
+    /// Whether a plan is of the days that only windows need.
+    pub fn is_hidden(&self, plan: &PeriodPlan) -> bool {
+        self.hidden_day.as_ref() == Some(plan) && !self.plans.contains(plan)
+    }
+
+    /// How the day sets of windows are encoded.
+    pub fn day_plan(&self) -> Option<&PeriodPlan> {
+        self.stored_plans().find(|plan| plan.period == Period::Day)
+    }
+
+    /// Days of the longest window; 0 without windows.
+    pub fn longest_window(&self) -> u32 {
+        self.windows.iter().copied().max().unwrap_or(0)
+    }
+
+    /// The day `date` as the scripts of this board's windows compare it.
+    pub fn window_day(&self, date: NaiveDate) -> String {
+        span::window_day(date, &self.windows)
+    }
+
+    /// Whether running periods are cut down to `cap` as well. Not with INCREMENT: whoever was cut off would lose what
+    /// it had gathered.
+    pub fn trims_running(&self) -> bool {
+        self.cap > 0 && self.operator != ScoreOperator::Increment
     }
 
     /// The plan of one period, if the board keeps it.
@@ -137,7 +186,7 @@ impl Board {
             BoardOrder::LowestFirst => "LOWEST_FIRST",
         };
         let mut words = format!("order={order} max_points={}", self.max_points);
-        for plan in &self.plans {
+        for plan in self.stored_plans() {
             words += &format!(
                 " {}={} bits of {} ms",
                 plan.period.as_str(),
@@ -147,6 +196,44 @@ impl Board {
         }
         words
     }
+}
+
+fn check_windows(board: &config::Board) -> Result<(), String> {
+    for (i, &days) in board.windows.iter().enumerate() {
+        if !(1..=LONGEST_WINDOW).contains(&days) {
+            return Err(format!(
+                "windows: {days} is not within 1 to {LONGEST_WINDOW} days"
+            ));
+        }
+        if board.windows[..i].contains(&days) {
+            return Err(format!("windows names {days} twice"));
+        }
+        if board
+            .max_points
+            .checked_mul(days.into())
+            .is_none_or(|most| most > MAX_SAFE_INT)
+        {
+            let fits = MAX_SAFE_INT / i64::from(days);
+            return Err(format!(
+                "the sum of {days} days would not be exact; max_points up to {fits} would fit"
+            ));
+        }
+    }
+    if !board.windows.is_empty() && board.operator == ScoreOperator::Set {
+        return Err("windows need INCREMENT (they sum) or BEST (they take the best); SET has none".into());
+    }
+    Ok(())
+}
+
+fn check_heat(board: &config::Board) -> Result<(), String> {
+    let hours = board.half_life_hours;
+    if !(hours == 0.0 || (0.01..=1_000_000.0).contains(&hours)) {
+        return Err(format!("half_life_hours = {hours} is not within 0.01 to 1000000"));
+    }
+    if hours > 0.0 && board.operator != ScoreOperator::Increment {
+        return Err("half_life_hours needs an INCREMENT board".into());
+    }
+    Ok(())
 }
 
 /// All boards, in the configured order.

@@ -1,33 +1,41 @@
-//! The face of boards: `boards`, `leaderboard`, `rank`, `submitScore`, `leaderboardChanged`.
+//! The face of boards: the fields of the roots.
 //!
-//! [`types`] are the shapes, [`watch`] is what a subscriber gets; here are the fields of the roots.
+//! [`spans`], [`leaderboard`], [`standing`] and [`scores`] are the shapes, [`watch`] is what a subscriber gets.
 
-mod types;
+mod leaderboard;
+mod scores;
+mod spans;
+mod standing;
 mod watch;
 
 use std::sync::Arc;
 
-use async_graphql::{Context, ID, Object, Subscription};
+use async_graphql::{Context, ID, Object, SimpleObject, Subscription};
 use futures::Stream;
+use futures::future::join_all;
 
-use super::submit::Submitted;
-use super::{Board, OpenPeriod};
-use crate::day::Period;
+use super::{Board, NoSuchSpan, Span};
+use crate::app::App;
 use crate::error::Error;
+use crate::graphql::access::Role;
 use crate::graphql::scalars::Date;
 use crate::graphql::{AppContext, access, answer, answer_optional};
+use crate::ids::UserId;
 use crate::keyspace::{Memory, Operation};
-use types::{
-    BoardShown, BoardSpan, Leaderboard, PeriodStanding, Rejection, RejectionCode, ScoreOutcome,
-    StandingShown, SubmitScoreInput, SubmitScorePayload,
-};
+use leaderboard::{Leaderboard, wanted_of_top};
+use scores::{RejectionCode, SubmitScoreInput, SubmitScorePayload};
+use spans::{BoardShown, BoardSpan};
+use standing::StandingShown;
 use watch::{LeaderboardUpdate, Watch};
 
 /// The most standings that one field answers with.
 const MAX_FIRST: i32 = 500;
 
+/// The most scores that one `submitScores` takes.
+const MAX_SCORES: usize = 500;
+
 fn board<'a>(ctx: &Context<'a>, id: &str) -> Result<&'a Arc<Board>, Error> {
-    let app = ctx.data_unchecked::<Arc<crate::app::App>>();
+    let app = ctx.data_unchecked::<Arc<App>>();
     app.boards
         .boards()
         .get(id)
@@ -38,54 +46,43 @@ fn first_of(first: i32) -> Result<usize, Error> {
     match usize::try_from(first) {
         Ok(many) if first <= MAX_FIRST => Ok(many),
         _ => Err(Error::BadUserInput(format!(
-            "first is {first}; it must lie from 0 to {MAX_FIRST}"
+            "a page has 0 to {MAX_FIRST} rows, and {first} were asked for"
         ))),
     }
 }
 
-/// The period that `span` and `on` name.
-fn period(
-    ctx: &Context<'_>,
-    board: &Board,
-    span: Option<BoardSpan>,
-    on: Option<Date>,
-) -> Result<OpenPeriod, Error> {
-    let wanted: Period = match span {
-        None => board
-            .plans
-            .first()
-            .map(|plan| plan.period)
-            .ok_or_else(|| Error::Internal("a board without periods".into()))?,
-        Some(BoardSpan::Period(period)) => period.into(),
-        Some(BoardSpan::LastDays(days)) => {
-            return Err(Error::BadUserInput(format!(
-                "board {} keeps no window of the last {days} days",
-                board.id
-            )));
-        }
-        Some(BoardSpan::Heat(_)) => {
-            return Err(Error::BadUserInput(format!("board {} keeps no heat", board.id)));
-        }
-    };
-    let plan = board.plan_of(wanted).ok_or_else(|| {
-        Error::BadUserInput(format!("board {} keeps no period {}", board.id, wanted.as_str()))
-    })?;
+/// The span that `span` and `on` name; without `span` the board's first period.
+fn span(ctx: &Context<'_>, board: &Board, span: Option<BoardSpan>, on: Option<Date>) -> Result<Span, Error> {
     let (app, now) = (ctx.app(), ctx.now());
     let today = app.zone.date_of(now);
-    let date = on.map_or(today, |on| on.0);
-    if date > today {
+    if let Some(Date(date)) = on.filter(|on| on.0 > today) {
         return Err(Error::BadUserInput(format!(
             "on ({date}) lies in the future: today is {today}"
         )));
     }
-    let period = OpenPeriod::of(plan, date, &app.zone, app.boards.retention);
-    match period.is_kept(now) {
-        true => Ok(period),
-        false => Err(Error::NotFound(format!(
-            "{}/{} is no longer kept",
-            board.id, period.key
-        ))),
-    }
+    let span = match (span, on) {
+        (Some(BoardSpan::LastDays(_) | BoardSpan::Heat(_)), Some(_)) => {
+            return Err(Error::BadUserInput("on goes with calendar periods only".into()));
+        }
+        (Some(BoardSpan::Heat(false)), None) => {
+            return Err(Error::BadUserInput("heat is true or left out".into()));
+        }
+        (Some(BoardSpan::Heat(true)), None) => app.boards.heat(board),
+        (Some(BoardSpan::LastDays(days)), None) => app.boards.window(board, days.into(), now),
+        (Some(BoardSpan::Period(period)), on) => {
+            app.boards
+                .period(board, period.into(), on.map_or(today, |on| on.0), now)
+        }
+        (None, on) => {
+            let first = board.plans.first().map(|plan| plan.period);
+            let first = first.ok_or_else(|| Error::Internal(format!("board {} has no period", board.id)))?;
+            app.boards.period(board, first, on.map_or(today, |on| on.0), now)
+        }
+    };
+    span.map_err(|none| match none {
+        NoSuchSpan::NotKept(..) => Error::BadUserInput(none.to_string()),
+        NoSuchSpan::Gone(..) => Error::NotFound(none.to_string()),
+    })
 }
 
 /// Reading boards. Anybody may, unless `auth.public_reads` is off.
@@ -116,8 +113,8 @@ impl BoardQuery {
         answer(async {
             access::reading_publicly(ctx, ctx.app().settings.auth.public_reads)?;
             let board = self::board(ctx, &board)?;
-            let period = period(ctx, board, span, on)?;
-            Leaderboard::read(ctx.app(), board.clone(), period, types::wanted_of_top(ctx)).await
+            let span = self::span(ctx, board, span, on)?;
+            Leaderboard::read(ctx.app(), board.clone(), span, wanted_of_top(ctx)).await
         })
         .await
     }
@@ -135,16 +132,19 @@ impl BoardQuery {
             access::reading_publicly(ctx, ctx.app().settings.auth.public_reads)?;
             let user = access::named(ctx, user_id)?;
             let board = self::board(ctx, &board)?;
-            let period = period(ctx, board, span, on)?;
-            let standing = ctx
-                .app()
-                .boards
-                .standing(board, &period, &user, ctx.now())
-                .await?;
-            Ok(standing.map(|standing| StandingShown::new(board.clone(), period, standing)))
+            let span = self::span(ctx, board, span, on)?;
+            let standing = ctx.app().boards.standing(board, &span, &user, ctx.now()).await?;
+            Ok(standing.map(|standing| StandingShown::new(board.clone(), Arc::new(span), standing)))
         })
         .await
     }
+}
+
+/// The answer to `removeFromBoard`.
+#[derive(Debug, SimpleObject)]
+pub struct RemovePayload {
+    /// Whether the user was there.
+    removed: bool,
 }
 
 /// Scoring.
@@ -153,8 +153,8 @@ pub struct BoardMutation;
 
 #[Object]
 impl BoardMutation {
-    /// Score for a user: all periods of the board change together or not at all. For SERVICE, and for users on boards
-    /// that take their own scores.
+    /// Score for a user: all spans of the board change together or not at all. For SERVICE, and for users on boards that
+    /// take their own scores.
     async fn submit_score(
         &self,
         ctx: &Context<'_>,
@@ -165,80 +165,88 @@ impl BoardMutation {
                 access::acting_for(ctx, input.user_id)?;
                 return Ok(unknown_board(&input.board));
             };
-            let user = access::scoring_for(ctx, board, input.user_id)?;
-            if input.operator.is_some() {
-                access::choosing_operator(ctx)?;
+            let (score, operation) = input.score(ctx)?;
+            let submitted = ctx.app().boards.submit(&score, ctx.now(), &operation).await?;
+            let places = ctx.look_ahead().field("standings").field("standing").exists();
+            Ok(SubmitScorePayload::shown(ctx.app(), board, submitted, places).await?)
+        })
+        .await
+    }
+
+    /// Up to 500 scores in one go, applied in their order; each has an outcome of its own, failures included.
+    async fn submit_scores(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The scores, at most 500.")] inputs: Vec<SubmitScoreInput>,
+    ) -> Option<async_graphql::Result<Vec<SubmitScorePayload>>> {
+        answer(async {
+            if access::caller(ctx).role == Role::Anonymous {
+                return Err(Error::Unauthenticated("sign in first"));
             }
-            let operator = input.operator.unwrap_or(board.operator);
-            let (operation, now) = (Operation::unique(), ctx.now());
-            let memory = Memory::Operation(&operation);
-            let submitted = ctx
+            if inputs.len() > MAX_SCORES {
+                let many = inputs.len();
+                return Err(Error::BadUserInput(format!(
+                    "at most {MAX_SCORES} scores at once, these are {many}"
+                )));
+            }
+            let (scores, refused): (Vec<_>, Vec<_>) = inputs
+                .into_iter()
+                .map(|input| input.score(ctx))
+                .enumerate()
+                .partition(|(_, score)| score.is_ok());
+            let (places, scores): (Vec<usize>, Vec<_>) = scores
+                .into_iter()
+                .filter_map(|(place, score)| score.ok().map(|score| (place, score)))
+                .unzip();
+            let submitted = ctx.app().boards.submit_many(&scores, ctx.now()).await;
+            let wanted = ctx.look_ahead().field("standings").field("standing").exists();
+            let shown = scores
+                .iter()
+                .zip(submitted)
+                .map(|((score, _), submitted)| async move {
+                    let board = self::board(ctx, score.board.id.as_str())?;
+                    Ok(SubmitScorePayload::shown(ctx.app(), board, submitted?, wanted).await?)
+                });
+            let shown = join_all(shown)
+                .await
+                .into_iter()
+                .map(|shown| shown.unwrap_or_else(SubmitScorePayload::failed));
+            let refused = refused
+                .into_iter()
+                .filter_map(|(place, score)| Some((place, SubmitScorePayload::failed(score.err()?))));
+            let mut all: Vec<(usize, SubmitScorePayload)> =
+                places.into_iter().zip(shown).chain(refused).collect();
+            all.sort_by_key(|(place, _)| *place);
+            Ok(all.into_iter().map(|(_, payload)| payload).collect())
+        })
+        .await
+    }
+
+    /// Take a user off every open span of a board; closed periods stay as they are. For SERVICE.
+    async fn remove_from_board(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The board's id.")] board: ID,
+        #[graphql(desc = "Who.")] user_id: ID,
+    ) -> Option<async_graphql::Result<RemovePayload>> {
+        answer(async {
+            access::backend(ctx)?;
+            let user = UserId::parse(&user_id)?;
+            let (board, now) = (self::board(ctx, &board)?, ctx.now());
+            let operation = Operation::unique(now);
+            let removed = ctx
                 .app()
                 .boards
-                .submit(board, &user, operator, input.points.0, now, memory)
+                .remove(board, &user, now, Memory::Operation(&operation))
                 .await?;
-            shown(ctx, board, submitted).await
+            Ok(RemovePayload { removed })
         })
         .await
     }
 }
 
 fn unknown_board(id: &str) -> SubmitScorePayload {
-    let message = format!("there is no board {id:?}");
-    SubmitScorePayload::rejected(Rejection {
-        code: RejectionCode::UnknownBoard,
-        message,
-    })
-}
-
-async fn shown(
-    ctx: &Context<'_>,
-    board: &Arc<Board>,
-    submitted: Submitted,
-) -> Result<SubmitScorePayload, Error> {
-    let (changed, periods) = match submitted {
-        Submitted::Counted { changed, periods } => (changed, periods),
-        Submitted::OutOfRange => {
-            let message = format!(
-                "points of board {} lie within {} either way",
-                board.id, board.max_points
-            );
-            let rejection = Rejection {
-                code: RejectionCode::PointsOutOfRange,
-                message,
-            };
-            return Ok(SubmitScorePayload::rejected(rejection));
-        }
-    };
-    let wanted = ctx.look_ahead().field("standings").field("standing").exists();
-    let mut standings = Vec::with_capacity(periods.len());
-    for result in periods {
-        let standing = match wanted {
-            true => Some(
-                ctx.app()
-                    .boards
-                    .complete(board, &result.period, result.standing)
-                    .await?,
-            ),
-            false => None,
-        };
-        standings.push(PeriodStanding::new(
-            board,
-            result.period,
-            result.previous_points,
-            standing,
-        ));
-    }
-    let outcome = if changed {
-        ScoreOutcome::Applied
-    } else {
-        ScoreOutcome::Unchanged
-    };
-    Ok(SubmitScorePayload {
-        outcome,
-        standings,
-        rejection: None,
-    })
+    SubmitScorePayload::rejected(RejectionCode::UnknownBoard, format!("there is no board {id:?}"))
 }
 
 /// Watching boards. Anybody may, unless `auth.public_reads` is off.
@@ -257,8 +265,8 @@ impl BoardSubscription {
     ) -> async_graphql::Result<impl Stream<Item = async_graphql::Result<LeaderboardUpdate>> + use<>> {
         access::reading_publicly(ctx, ctx.app().settings.auth.public_reads)?;
         let board = self::board(ctx, &board)?;
-        let plan = period(ctx, board, span, None)?.plan;
-        let app = ctx.data_unchecked::<Arc<crate::app::App>>();
-        Ok(Watch::start(app.clone(), board.clone(), plan, first_of(first)?)?.updates())
+        let span = self::span(ctx, board, span, None)?;
+        let app = ctx.data_unchecked::<Arc<App>>();
+        Ok(Watch::start(app.clone(), board.clone(), span, first_of(first)?)?.updates())
     }
 }

@@ -2,41 +2,44 @@
 //!
 //! Owns the rules by which places are numbered. Pure: the counts come from [`super::standings`].
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use super::RankMethod;
 use crate::ids::UserId;
 
 /// One member as a partition stores it: its key and its name. Ordered as boards are: by key, then by user id.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Member {
     /// The encoded score; the smallest stands first.
-    pub key: i64,
+    pub key: f64,
     /// Who.
     pub user: UserId,
 }
 
-/// How many stand before someone, counted three ways.
+impl Eq for Member {}
+
+impl Ord for Member {
+    fn cmp(&self, other: &Member) -> Ordering {
+        self.key
+            .total_cmp(&other.key)
+            .then_with(|| self.user.cmp(&other.user))
+    }
+}
+
+impl PartialOrd for Member {
+    fn partial_cmp(&self, other: &Member) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// How many stand before someone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ahead {
     /// Members that stand before.
     pub members: u64,
     /// Members with better points.
     pub better: u64,
-    /// Distinct better points; `None` where partitions would have to be merged for it.
-    pub distinct: Option<u64>,
-}
-
-impl Ahead {
-    /// The rank by `method`, from 1; `None` for DENSE where it has not been counted.
-    pub fn rank(&self, method: RankMethod) -> Option<u64> {
-        let ahead = match method {
-            RankMethod::Ordinal => Some(self.members),
-            RankMethod::Competition => Some(self.better),
-            RankMethod::Dense => self.distinct,
-        };
-        ahead.map(|ahead| ahead + 1)
-    }
 }
 
 /// `100 * share of participants ranked at or below`, by the rank that counts members (competition where equals share a
@@ -52,37 +55,50 @@ pub fn percentile(ahead: &Ahead, method: RankMethod, participants: u64) -> f64 {
     }
 }
 
-/// Merges the best of each partition into the best `many` of all.
-pub fn merge(partitions: Vec<Vec<Member>>, many: usize) -> Vec<Member> {
+/// Merges the beginnings of the partitions' lists into the first `many` of all.
+pub fn merge_first(partitions: Vec<Vec<Member>>, many: usize) -> Vec<Member> {
     let mut all: Vec<Member> = partitions.into_iter().flatten().collect();
     all.sort_unstable();
     all.truncate(many);
     all
 }
 
-/// What stands before each of a page's points, the page being the board's very beginning.
-pub fn along_the_top(points: impl IntoIterator<Item = i64>) -> Vec<Ahead> {
-    let mut places: Vec<Ahead> = Vec::new();
-    let mut before: Option<i64> = None;
-    for (members, points) in points.into_iter().enumerate() {
-        let last = places.last().copied();
-        let place = match (last, before) {
-            (Some(last), Some(before)) if before == points => Ahead {
-                members: members as u64,
-                ..last
-            },
-            (Some(last), _) => Ahead {
-                members: members as u64,
-                better: members as u64,
-                distinct: last.distinct.map(|distinct| distinct + 1),
-            },
-            (None, _) => Ahead {
-                members: 0,
-                better: 0,
-                distinct: Some(0),
-            },
+/// Merges the ends of the partitions' lists into the last `many` of all.
+pub fn merge_last(partitions: Vec<Vec<Member>>, many: usize) -> Vec<Member> {
+    let mut all: Vec<Member> = partitions.into_iter().flatten().collect();
+    all.sort_unstable();
+    all.split_off(all.len().saturating_sub(many))
+}
+
+/// What stands before each row of a page, and how many more distinct points are better than its own than are better
+/// than the first row's. `first_place` members stand before the first row, `better` of them with better points; `groups`
+/// are what equal points have in common.
+pub fn along_a_page(
+    first_place: u64,
+    better: u64,
+    groups: impl IntoIterator<Item = f64>,
+) -> Vec<(Ahead, u64)> {
+    let mut places: Vec<(Ahead, u64)> = Vec::new();
+    let mut before: Option<f64> = None;
+    for (members, group) in (first_place..).zip(groups) {
+        let place = match places.last() {
+            None => (Ahead { members, better }, 0),
+            Some((last, more)) if before == Some(group) => (
+                Ahead {
+                    members,
+                    better: last.better,
+                },
+                *more,
+            ),
+            Some((_, more)) => (
+                Ahead {
+                    members,
+                    better: members,
+                },
+                more + 1,
+            ),
         };
-        before = Some(points);
+        before = Some(group);
         places.push(place);
     }
     places
@@ -91,9 +107,9 @@ pub fn along_the_top(points: impl IntoIterator<Item = i64>) -> Vec<Ahead> {
 /// Counts the distinct keys of several ascending lists that are read in chunks: feed it what it wants until it wants
 /// nothing more.
 pub struct DistinctKeys {
-    heads: Vec<VecDeque<i64>>,
+    heads: Vec<VecDeque<f64>>,
     ended: Vec<bool>,
-    last: Option<i64>,
+    last: Option<f64>,
     count: u64,
 }
 
@@ -118,7 +134,7 @@ impl DistinctKeys {
                 .heads
                 .iter_mut()
                 .filter(|head| !head.is_empty())
-                .min_by_key(|head| head[0]);
+                .min_by(|a, b| a[0].total_cmp(&b[0]));
             let key = smallest?.pop_front();
             if key != self.last {
                 self.count += 1;
@@ -128,7 +144,7 @@ impl DistinctKeys {
     }
 
     /// The next chunk of a list; an empty one ends it.
-    pub fn feed(&mut self, list: usize, chunk: Vec<i64>) {
+    pub fn feed(&mut self, list: usize, chunk: Vec<f64>) {
         self.ended[list] = chunk.is_empty();
         self.heads[list] = chunk.into();
     }
@@ -145,25 +161,35 @@ mod tests {
 
     #[test]
     fn equal_points_are_numbered_by_each_method() {
-        let places = along_the_top([101, 100, 100, 99]);
-        let ranks = |method| {
-            places
-                .iter()
-                .map(|place| place.rank(method).unwrap())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(ranks(RankMethod::Ordinal), [1, 2, 3, 4]);
-        assert_eq!(ranks(RankMethod::Competition), [1, 2, 2, 4]);
-        assert_eq!(ranks(RankMethod::Dense), [1, 2, 2, 3]);
+        let places = along_a_page(0, 0, [-101.0, -100.0, -100.0, -99.0]);
+        let ranks = |rank: fn(&(Ahead, u64)) -> u64| places.iter().map(rank).collect::<Vec<_>>();
+        assert_eq!(ranks(|(ahead, _)| ahead.members + 1), [1, 2, 3, 4]);
+        assert_eq!(ranks(|(ahead, _)| ahead.better + 1), [1, 2, 2, 4]);
+        assert_eq!(ranks(|(_, more)| more + 1), [1, 2, 2, 3]);
+    }
+
+    #[test]
+    fn a_page_in_the_middle_goes_on_where_the_one_before_ended() {
+        let all = [-9.0, -7.0, -7.0, -7.0, -4.0, -4.0, 1.0];
+        let whole = along_a_page(0, 0, all);
+        for cut in 0..all.len() {
+            let (ahead, more) = whole[cut];
+            let rest = along_a_page(cut as u64, ahead.better, all[cut..].iter().copied());
+            let rest: Vec<_> = rest
+                .into_iter()
+                .map(|(ahead, after)| (ahead, more + after))
+                .collect();
+            assert_eq!(rest, whole[cut..]);
+        }
     }
 
     #[test]
     fn the_best_is_at_100_percent_and_equals_share_it_where_they_share_a_place() {
-        let places = along_the_top([5, 5, 4, 3]);
+        let places = along_a_page(0, 0, [-5.0, -5.0, -4.0, -3.0]);
         let shown = |method| {
             places
                 .iter()
-                .map(|place| percentile(place, method, 4))
+                .map(|(ahead, _)| percentile(ahead, method, 4))
                 .collect::<Vec<_>>()
         };
         assert_eq!(shown(RankMethod::Ordinal), [100.0, 75.0, 50.0, 25.0]);
@@ -173,7 +199,11 @@ mod tests {
 
     #[test]
     fn distinct_keys_are_counted_once_across_lists_and_chunks() {
-        let lists = [vec![vec![-9, -5], vec![-2]], vec![vec![-9], vec![-4, -2]], vec![]];
+        let lists = [
+            vec![vec![-9.0, -5.0], vec![-2.0]],
+            vec![vec![-9.0], vec![-4.0, -2.0]],
+            vec![],
+        ];
         let mut keys = DistinctKeys::new(3);
         let mut read = [0; 3];
         while let Some(list) = keys.wants() {

@@ -1,17 +1,19 @@
-//! Reading boards: who stands where, over all partitions.
+//! Where one user stands on a board, over all partitions.
 //!
-//! Owns the questions that boards are asked and how partitions' answers become one. Each is one pipeline, two for the
-//! place of a user when there are several partitions.
+//! Owns the place of a user: one round trip, two when there are several partitions. Pages are [`super::pages`]'s.
+
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use tokio::sync::OnceCell;
 
-use super::ranking::{self, Ahead, DistinctKeys, Member};
-use super::{Board, Leaderboards, OpenPeriod, score};
+use super::ranking::{Ahead, DistinctKeys};
+use super::{BOARD, Board, Leaderboards, POSITION, RankMethod, Span};
 use crate::ids::UserId;
+use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Partition, Request, Script, Unavailable, reply};
 
-static PLACE: Script = Script::new("place", &[include_str!("place.lua")]);
-static PAGE: Script = Script::new("page", &[include_str!("page.lua")]);
+static PLACE: Script = Script::new("place", &[NUMBERS, BOARD, POSITION, include_str!("place.lua")]);
 
 /// How many distinct points are read at once where DENSE ranks need partitions merged.
 const DISTINCT_CHUNK: usize = 1_000;
@@ -27,140 +29,138 @@ pub struct Standing {
     pub reached_at: Option<DateTime<Utc>>,
     /// What stands before.
     pub ahead: Ahead,
-    /// Members of the board in this period.
+    /// Distinct better points; where partitions have to be merged for it, counted when asked.
+    pub dense: Dense,
+    /// Members of the board in this span.
     pub participants: u64,
-    key: i64,
+    /// The encoded score.
+    pub key: f64,
 }
 
-impl Standing {
-    pub(super) fn new(
-        board: &Board,
-        period: &OpenPeriod,
-        user: UserId,
-        key: i64,
-        ahead: Ahead,
-        participants: u64,
-        now: DateTime<Utc>,
-    ) -> Standing {
-        let (points, tie) = score::decode(board.order, &period.plan, key);
-        Standing {
-            user,
-            points,
-            reached_at: period.reached_at(tie, now),
-            ahead,
-            participants,
-            key,
+/// Distinct points better than a standing's.
+#[derive(Debug, Clone)]
+pub enum Dense {
+    /// Counted.
+    Known(u64),
+    /// So many more than are better than the page's first, which is counted when somebody asks, once a page.
+    AfterFirst(u64, Arc<FirstOfPage>),
+}
+
+/// The first of a page, whose distinct better points are counted when somebody asks.
+#[derive(Debug)]
+pub struct FirstOfPage {
+    group: f64,
+    better: OnceCell<u64>,
+}
+
+impl Dense {
+    /// Of someone whose own points are to be counted.
+    pub(super) fn later(group: f64) -> Dense {
+        Dense::AfterFirst(
+            0,
+            Arc::new(FirstOfPage {
+                group,
+                better: OnceCell::new(),
+            }),
+        )
+    }
+
+    /// So many distinct points further on.
+    pub(super) fn after(&self, more: u64) -> Dense {
+        match self {
+            Dense::Known(better) => Dense::Known(better + more),
+            Dense::AfterFirst(better, first) => Dense::AfterFirst(better + more, first.clone()),
         }
     }
 }
 
-/// The beginning of a board as of one moment.
-#[derive(Debug, Clone)]
-pub struct Top {
-    /// Grows with every change, over all partitions.
-    pub version: u64,
-    /// Members of the board in this period.
-    pub participants: u64,
-    /// The best, as many as were asked for.
-    pub standings: Vec<Standing>,
-}
-
 /// One partition's part in a place: key, members before, members with better points, distinct better points,
 /// participants.
-type Place = (Option<i64>, u64, u64, u64, u64);
-
-/// One partition's part in a top: version, participants, its best with their keys.
-type Page = (u64, u64, Vec<(String, i64)>);
+type Place = (Option<f64>, u64, u64, u64, u64);
 
 impl Leaderboards {
-    /// The best `many` of a board in one period, with version and participants of the same moment.
-    pub async fn top(
-        &self,
-        board: &Board,
-        period: &OpenPeriod,
-        many: usize,
-        now: DateTime<Utc>,
-    ) -> Result<Top, Unavailable> {
-        let keys = self.keyspace.keys();
-        let pages: Vec<Page> = self
-            .keyspace
-            .gather(|request, p| {
-                let names = [
-                    keys.board_version(p, &board.id),
-                    keys.board(p, &board.id, &period.key),
-                ];
-                request.script(&PAGE, &names, &[many]);
-            })
-            .await?;
-        let version = pages.iter().map(|page| page.0).sum();
-        let participants = pages.iter().map(|page| page.1).sum();
-        let partitions = pages
-            .into_iter()
-            .map(|page| members(page.2))
-            .collect::<Result<_, _>>()?;
-        let best = ranking::merge(partitions, many);
-        let points = best
-            .iter()
-            .map(|member| score::decode(board.order, &period.plan, member.key).0);
-        let places = ranking::along_the_top(points);
-        let standings = best
-            .into_iter()
-            .zip(places)
-            .map(|(member, ahead)| {
-                Standing::new(board, period, member.user, member.key, ahead, participants, now)
-            })
-            .collect();
-        Ok(Top {
-            version,
-            participants,
-            standings,
-        })
-    }
-
     /// Where `user` stands; `None` if not there.
     pub async fn standing(
         &self,
         board: &Board,
-        period: &OpenPeriod,
+        span: &Span,
         user: &UserId,
         now: DateTime<Utc>,
     ) -> Result<Option<Standing>, Unavailable> {
         let home = self.keyspace.partition_of(user);
-        let mut request = Request::new();
-        self.ask_place(&mut request, home, board, period, user, None);
-        let place: Place = match self.keyspace.run(&request).await?.pop() {
+        let mut replies = self
+            .on_its_day(board, span, |request| {
+                self.ask_place(request, home, board, span, user, None)
+            })
+            .await?;
+        let place: Place = match replies.pop() {
             Some(value) => reply(value)?,
             None => return Ok(None),
         };
         let (Some(key), members, better, distinct, participants) = place else {
             return Ok(None);
         };
-        let distinct = Some(distinct).filter(|_| self.keyspace.partition_count() == 1);
-        let ahead = Ahead {
-            members,
-            better,
+        let standing = self.shown(
+            board,
+            span,
+            user.clone(),
+            key,
+            Ahead { members, better },
             distinct,
+            participants,
+            now,
+        );
+        self.complete(board, span, standing).await.map(Some)
+    }
+
+    /// A standing as counted in the user's own partition.
+    #[allow(clippy::too_many_arguments)] // they are what scripts count
+    pub(super) fn shown(
+        &self,
+        board: &Board,
+        span: &Span,
+        user: UserId,
+        key: f64,
+        ahead: Ahead,
+        distinct: u64,
+        participants: u64,
+        now: DateTime<Utc>,
+    ) -> Standing {
+        let dense = match self.keyspace.partition_count() {
+            1 => Dense::Known(distinct),
+            _ => Dense::later(span.group(key)),
         };
-        let standing = Standing::new(board, period, user.clone(), key, ahead, participants, now);
-        self.complete(board, period, standing).await.map(Some)
+        let (points, reached_at) = (span.points(board.order, key, now), span.reached_at(key, now));
+        Standing {
+            user,
+            points,
+            reached_at,
+            ahead,
+            dense,
+            participants,
+            key,
+        }
     }
 
     /// Adds what the other partitions hold to a place that was counted in the user's own.
     pub async fn complete(
         &self,
         board: &Board,
-        period: &OpenPeriod,
+        span: &Span,
         mut standing: Standing,
     ) -> Result<Standing, Unavailable> {
         let home = self.keyspace.partition_of(&standing.user);
-        let mut request = Request::new();
-        for p in self.keyspace.partitions().filter(|&p| p != home) {
-            self.ask_place(&mut request, p, board, period, &standing.user, Some(standing.key));
-        }
-        if request.is_empty() {
+        if self.keyspace.partition_count() == 1 {
             return Ok(standing);
         }
-        for value in self.keyspace.run(&request).await? {
+        let replies = self
+            .on_its_day(board, span, |request| {
+                for p in self.keyspace.partitions().filter(|&p| p != home) {
+                    self.ask_place(request, p, board, span, &standing.user, Some(standing.key));
+                }
+            })
+            .await?;
+        for value in replies {
             let (_, members, better, _, participants): Place = reply(value)?;
             standing.ahead.members += members;
             standing.ahead.better += better;
@@ -169,37 +169,47 @@ impl Leaderboards {
         Ok(standing)
     }
 
-    /// How many distinct points of the board are better than `points`: merged over the partitions in chunks.
-    pub async fn distinct_better(
+    /// The rank of a standing by `method`, from 1.
+    pub async fn rank(
         &self,
         board: &Board,
-        period: &OpenPeriod,
-        points: i64,
+        span: &Span,
+        standing: &Standing,
+        method: RankMethod,
     ) -> Result<u64, Unavailable> {
-        let end = score::sign(board.order) * points;
+        let ahead = match method {
+            RankMethod::Ordinal => standing.ahead.members,
+            RankMethod::Competition => standing.ahead.better,
+            RankMethod::Dense => match &standing.dense {
+                Dense::Known(better) => *better,
+                Dense::AfterFirst(more, first) => {
+                    let count = || self.distinct_better(board, span, first.group);
+                    first.better.get_or_try_init(count).await? + more
+                }
+            },
+        };
+        Ok(ahead + 1)
+    }
+
+    /// How many distinct points are better than those of `group`: merged over the partitions in chunks.
+    async fn distinct_better(&self, board: &Board, span: &Span, group: f64) -> Result<u64, Unavailable> {
         let mut keys = DistinctKeys::new(self.keyspace.partition_count());
         let mut read = vec![0; self.keyspace.partition_count()];
         while let Some(list) = keys.wants() {
             let p = Partition::number(list as u32);
             let mut range = redis::cmd("ZRANGE");
             range
-                .arg(self.keyspace.keys().board_points(p, &board.id, &period.key))
-                .arg(&["-inf", &format!("({end}"), "BYSCORE"])
+                .arg(self.keyspace.keys().board_distinct(p, &board.id, &span.stored()))
+                .arg(&["-inf", &format!("({group}"), "BYSCORE"])
                 .arg(&["LIMIT", &read[list].to_string(), &DISTINCT_CHUNK.to_string()]);
             let mut request = Request::new();
             request.command(range);
-            let chunk: Vec<i64> = match self.keyspace.run(&request).await?.pop() {
+            let chunk: Vec<f64> = match self.keyspace.run(&request).await?.pop() {
                 Some(value) => reply(value)?,
                 None => Vec::new(),
             };
             read[list] += chunk.len();
-            keys.feed(
-                list,
-                chunk
-                    .into_iter()
-                    .map(|points| score::sign(board.order) * points)
-                    .collect(),
-            );
+            keys.feed(list, chunk);
         }
         Ok(keys.count())
     }
@@ -209,29 +219,26 @@ impl Leaderboards {
         request: &mut Request,
         p: Partition,
         board: &Board,
-        period: &OpenPeriod,
+        span: &Span,
         user: &UserId,
-        key: Option<i64>,
+        key: Option<f64>,
     ) {
-        let keys = self.keyspace.keys();
-        let names = [
-            keys.board(p, &board.id, &period.key),
-            keys.board_points(p, &board.id, &period.key),
+        let (keys, stored) = (self.keyspace.keys(), span.stored());
+        let mut names = vec![
+            keys.board(p, &board.id, &stored),
+            keys.board_distinct(p, &board.id, &stored),
         ];
+        let day = span.day_in_force(board);
+        if day.is_some() {
+            names.push(keys.window_day(p, &board.id));
+        }
         let key = key.map(|key| key.to_string()).unwrap_or_default();
-        request.script(
-            &PLACE,
-            &names,
-            &[user.as_str(), &period.plan.tie_range().to_string(), &key],
-        );
+        let args = [
+            user.as_str(),
+            &span.range().to_string(),
+            &key,
+            &day.unwrap_or_default(),
+        ];
+        request.script(&PLACE, &names, &args);
     }
-}
-
-fn members(best: Vec<(String, i64)>) -> Result<Vec<Member>, Unavailable> {
-    best.into_iter()
-        .map(|(user, key)| match UserId::parse(&user) {
-            Ok(user) => Ok(Member { key, user }),
-            Err(bad) => Err(Unavailable::Fault(format!("a board's member is no user: {bad}"))),
-        })
-        .collect()
 }

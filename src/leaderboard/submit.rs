@@ -1,20 +1,29 @@
-//! Scoring: one script puts a score into all periods of a board.
+//! Scoring: one script puts a score into all spans of a board.
 //!
 //! Owns the call of `submit_score.lua`, the board's part of other features' scripts (check-ins that feed boards), and
 //! the reading of its answer.
 
 use chrono::{DateTime, Utc};
 
+use super::heat;
 use super::ranking::Ahead;
 use super::standings::Standing;
-use super::{BOARD, Board, Leaderboards, OpenPeriod, ScoreOperator, score};
+use super::{BOARD, Board, Leaderboards, OpenPeriod, SCORE, ScoreOperator, Span, WINDOW, score};
 use crate::ids::UserId;
-use crate::keyspace::mutation::{Fields, MUTATION};
-use crate::keyspace::{Answer, Call, Memory, Partition, Script, Unavailable};
+use crate::keyspace::mutation::{Fields, MUTATION, NotDone};
+use crate::keyspace::scripts::NUMBERS;
+use crate::keyspace::{Answer, Call, Memory, Operation, Script, Unavailable};
 
 pub(crate) static SUBMIT_SCORE: Script = Script::new(
     "submit_score",
-    &[MUTATION, BOARD, include_str!("submit_score.lua")],
+    &[
+        NUMBERS,
+        MUTATION,
+        BOARD,
+        WINDOW,
+        SCORE,
+        include_str!("submit_score.lua"),
+    ],
 );
 
 /// What a score did.
@@ -24,70 +33,164 @@ pub enum Submitted {
     Counted {
         /// Whether any period changed.
         changed: bool,
+        /// Whether the client has sent this before under the same key; the standings are as they were then.
+        replayed: bool,
         /// Points before and place after, for each period.
         periods: Vec<PeriodResult>,
     },
     /// It would have left the board's range; nothing changed.
     OutOfRange,
+    /// The operation's key was used before with other arguments; nothing changed.
+    Conflict,
 }
 
 /// One period after a score.
 #[derive(Debug)]
 pub struct PeriodResult {
-    /// Which.
-    pub period: OpenPeriod,
+    /// Which; always a [`Span::Period`].
+    pub span: Span,
     /// `None`: the user was not there.
     pub previous_points: Option<i64>,
-    /// Where the user stands now; with several partitions counted in its own only, see
-    /// [`Leaderboards::complete`].
+    /// Where the user stands; with several partitions counted in its own only, see [`Leaderboards::complete`].
     pub standing: Standing,
 }
 
+/// A score to submit.
+#[derive(Debug, Clone)]
+pub struct Score<'a> {
+    /// Where.
+    pub board: &'a Board,
+    /// Who.
+    pub user: UserId,
+    /// How it changes the points.
+    pub operator: ScoreOperator,
+    /// How many.
+    pub points: i64,
+}
+
 impl Leaderboards {
-    /// Scores `points` for `user` on `board` at `now`.
+    /// Submits a score at `now`.
     pub async fn submit(
         &self,
-        board: &Board,
-        user: &UserId,
-        operator: ScoreOperator,
-        points: i64,
+        score: &Score<'_>,
         now: DateTime<Utc>,
-        memory: Memory<'_>,
+        operation: &Operation,
     ) -> Result<Submitted, Unavailable> {
-        if points.abs() > board.max_points {
+        if score.points.abs() > score.board.max_points {
             // No operator could bring it back within; this also keeps the script's sums exact.
             return Ok(Submitted::OutOfRange);
         }
-        let periods = OpenPeriod::kept(board, now, now, &self.zone, self.retention);
-        let complete = |call: Call, _| self.score_call(call, board, operator, points, &periods, now, now);
-        let answer = self
-            .keyspace
-            .mutate(&SUBMIT_SCORE, user, memory, complete)
-            .await?;
-        self.submitted(board, user, &answer, periods, now)
+        let periods = self.periods_at(score.board, now, now);
+        let complete = |call: Call, _| self.score_call(call, score, &periods, now, now);
+        for _ in 0..3 {
+            match self
+                .keyspace
+                .mutate(&SUBMIT_SCORE, &score.user, Memory::Operation(operation), complete)
+                .await
+            {
+                Err(Unavailable::StaleDay) => self.turn(score.board, self.zone.date_of(now)).await?,
+                answer => return self.submitted(score, &answer?, operation, now),
+            }
+        }
+        Err(Unavailable::StaleDay)
+    }
+
+    /// Submits scores at `now` in one pipeline, in their order; each has an outcome of its own.
+    pub async fn submit_many(
+        &self,
+        scores: &[(Score<'_>, Operation)],
+        now: DateTime<Utc>,
+    ) -> Vec<Result<Submitted, Unavailable>> {
+        let mut outcomes: Vec<Option<Result<Submitted, Unavailable>>> = scores
+            .iter()
+            .map(|(score, _)| {
+                (score.points.abs() > score.board.max_points).then_some(Ok(Submitted::OutOfRange))
+            })
+            .collect();
+        for _ in 0..4 {
+            let left: Vec<usize> = (0..scores.len()).filter(|&i| outcomes[i].is_none()).collect();
+            if left.is_empty() {
+                break;
+            }
+            if let Err(cause) = self.submit_left(scores, &left, &mut outcomes, now).await {
+                left.into_iter()
+                    .for_each(|i| outcomes[i] = Some(Err(cause.clone())));
+            }
+        }
+        outcomes
+            .into_iter()
+            .map(|outcome| outcome.unwrap_or(Err(Unavailable::StaleDay)))
+            .collect()
+    }
+
+    /// Sends what has no outcome yet; what has to be sent again after a turn of the day or for a row still has none.
+    async fn submit_left(
+        &self,
+        scores: &[(Score<'_>, Operation)],
+        left: &[usize],
+        outcomes: &mut [Option<Result<Submitted, Unavailable>>],
+        now: DateTime<Utc>,
+    ) -> Result<(), Unavailable> {
+        let users: Vec<UserId> = left.iter().map(|&i| scores[i].0.user.clone()).collect();
+        let rows = self.keyspace.rows_for(&users).await?;
+        let calls: Vec<Call> = left
+            .iter()
+            .zip(rows)
+            .map(|(&i, row)| {
+                let (score, operation) = &scores[i];
+                let periods = self.periods_at(score.board, now, now);
+                let call = self
+                    .keyspace
+                    .call(&score.user, row, &Memory::Operation(operation));
+                self.score_call(call, score, &periods, now, now)
+            })
+            .collect();
+        for (&i, answer) in left.iter().zip(self.keyspace.send(&SUBMIT_SCORE, &calls).await?) {
+            let (score, operation) = &scores[i];
+            match answer {
+                Ok(answer) => outcomes[i] = Some(self.submitted(score, &answer, operation, now)),
+                Err(NotDone::Unavailable(Unavailable::StaleDay)) => {
+                    self.turn(score.board, self.zone.date_of(now)).await?;
+                }
+                Err(NotDone::RowGone) => self.keyspace.forget_rows([&score.user]),
+                Err(NotDone::Gap) => {
+                    outcomes[i] = Some(Err(Unavailable::Fault("a score has no place".into())))
+                }
+                Err(NotDone::Unavailable(cause)) => outcomes[i] = Some(Err(cause)),
+            }
+        }
+        Ok(())
     }
 
     /// Completes a call of `submit_score.lua`: a score dated `at`, written at `now`.
-    #[allow(clippy::too_many_arguments)] // they are the script's arguments
     pub(crate) fn score_call(
         &self,
         call: Call,
-        board: &Board,
-        operator: ScoreOperator,
-        points: i64,
+        score: &Score<'_>,
         periods: &[OpenPeriod],
         at: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> Call {
-        let operator = match operator {
+        let operator = match score.operator {
             ScoreOperator::Increment => "INCREMENT",
             ScoreOperator::Set => "SET",
             ScoreOperator::Best => "BEST",
         };
-        self.board_part(call.arg(operator).arg(points), board, periods, at, now)
+        self.board_part(
+            call.arg(operator).arg(score.points),
+            score.board,
+            periods,
+            at,
+            now,
+        )
     }
 
-    /// Adds what `board.lua` needs to a call.
+    /// Every period that a score dated `at` goes into at `now`.
+    pub(crate) fn periods_at(&self, board: &Board, at: DateTime<Utc>, now: DateTime<Utc>) -> Vec<OpenPeriod> {
+        OpenPeriod::kept(board, at, now, &self.zone, self.retention)
+    }
+
+    /// Adds what `score.lua` needs to a call.
     pub(crate) fn board_part(
         &self,
         call: Call,
@@ -96,7 +199,7 @@ impl Leaderboards {
         at: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> Call {
-        let (keys, p): (_, Partition) = (self.keyspace.keys(), call.partition());
+        let (keys, p) = (self.keyspace.keys(), call.partition());
         let head = call
             .key(keys.board_version(p, &board.id))
             .arg(&board.id)
@@ -104,67 +207,83 @@ impl Leaderboards {
             .arg(score::sign(board.order))
             .arg(board.max_points)
             .arg(periods.len());
-        periods.iter().fold(head, |call, period| {
+        let call = periods.iter().fold(head, |call, period| {
             call.key(keys.board(p, &board.id, &period.key))
-                .key(keys.board_points(p, &board.id, &period.key))
+                .key(keys.board_distinct(p, &board.id, &period.key))
                 .arg(period.plan.tie_range())
                 .arg(period.tick(at))
                 .arg(period.ttl(now))
-        })
+        });
+        let call = self.windows_part(call, board, periods, at, now);
+        match self.heat_of(board) {
+            None => call.arg("cold"),
+            Some(heat) => {
+                let stored = Span::Heat(heat).stored();
+                call.key(keys.board(p, &board.id, &stored))
+                    .key(keys.board_distinct(p, &board.id, &stored))
+                    .arg("heat")
+                    .arg(heat.half_lives(at))
+                    .arg(heat::OFFSET)
+            }
+        }
     }
 
     fn submitted(
         &self,
-        board: &Board,
-        user: &UserId,
+        score: &Score<'_>,
         answer: &Answer,
-        periods: Vec<OpenPeriod>,
+        operation: &Operation,
         now: DateTime<Utc>,
     ) -> Result<Submitted, Unavailable> {
+        if answer.conflict {
+            return Ok(Submitted::Conflict);
+        }
+        // What is answered again is about the periods of when it was done.
+        let at = answer
+            .replayed
+            .and_then(DateTime::from_timestamp_millis)
+            .unwrap_or(now);
+        let (board, periods) = (score.board, self.periods_at(score.board, at, at));
         let mut fields = answer.fields();
         let changed = match fields.text()? {
             "REJECTED" => return Ok(Submitted::OutOfRange),
             outcome => outcome == "APPLIED",
         };
-        let periods = periods
-            .into_iter()
-            .map(|period| {
-                let previous_points = fields.optional()?;
-                let standing = self.standing_from(board, &period, user, &mut fields, now)?;
-                Ok(PeriodResult {
-                    period,
+        let mut results = Vec::with_capacity(board.plans.len());
+        for period in periods {
+            let (hidden, span) = (board.is_hidden(&period.plan), Span::Period(period));
+            let previous_points = fields.optional()?;
+            let standing = self.standing_from(board, &span, &score.user, &mut fields, now)?;
+            if !hidden {
+                results.push(PeriodResult {
+                    span,
                     previous_points,
                     standing,
-                })
-            })
-            .collect::<Result<_, Unavailable>>()?;
-        Ok(Submitted::Counted { changed, periods })
+                });
+            }
+        }
+        let replayed = answer.replayed.is_some() && operation.is_clients();
+        Ok(Submitted::Counted {
+            changed,
+            replayed,
+            periods: results,
+        })
     }
 
     fn standing_from(
         &self,
         board: &Board,
-        period: &OpenPeriod,
+        span: &Span,
         user: &UserId,
         fields: &mut Fields<'_>,
         now: DateTime<Utc>,
     ) -> Result<Standing, Unavailable> {
         let key = fields.number()?;
-        let (members, better) = (fields.number()?, fields.number()?);
-        let distinct = Some(fields.number()?).filter(|_| self.keyspace.partition_count() == 1);
-        let participants = fields.number()?;
-        Ok(Standing::new(
-            board,
-            period,
-            user.clone(),
-            key,
-            Ahead {
-                members,
-                better,
-                distinct,
-            },
-            participants,
-            now,
-        ))
+        let ahead = Ahead {
+            members: fields.number()?,
+            better: fields.number()?,
+        };
+        let (distinct, participants) = (fields.number()?, fields.number()?);
+        Ok(self.shown(board, span, user.clone(), key, ahead, distinct, participants, now))
     }
 }

@@ -13,9 +13,10 @@ use crate::config;
 use crate::day::Zone;
 use crate::ids::{RoomId, UserId};
 use crate::keyspace::mutation::MUTATION;
+use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Call, Keyspace, Memory, Row, Script, Unavailable};
 
-static HEARTBEAT: Script = Script::new("heartbeat", &[MUTATION, include_str!("heartbeat.lua")]);
+static HEARTBEAT: Script = Script::new("heartbeat", &[NUMBERS, MUTATION, include_str!("heartbeat.lua")]);
 
 /// How many users that are no longer online each heartbeat clears away from a set.
 const CLEARED: u32 = 4;

@@ -53,6 +53,7 @@ pub struct Running {
     backing: Backing,
     stop: watch::Sender<bool>,
     serving: JoinHandle<std::io::Result<()>>,
+    keeper: JoinHandle<()>,
 }
 
 /// Starts to serve. Without `dev` it refuses, since there is no other identity yet.
@@ -79,6 +80,7 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
         }
     };
     announce_the_day(&app);
+    let keeper = tokio::spawn(crate::app::keep(Arc::downgrade(&app)));
     let (stop, mut stopping) = watch::channel(false);
     let router = router::router(app.clone(), graphql::schema(app.clone()), stopping.clone());
     let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
@@ -93,6 +95,7 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
         backing,
         stop,
         serving,
+        keeper,
     })
 }
 
@@ -114,6 +117,7 @@ impl Running {
             backing,
             stop,
             serving,
+            keeper,
             ..
         } = self;
         stop.send_replace(true);
@@ -127,6 +131,7 @@ impl Running {
                 "some requests were not done in time; stopping without them"
             ),
         }
+        keeper.abort();
         drop(app);
         backing.stop().await;
     }

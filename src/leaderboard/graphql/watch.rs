@@ -8,16 +8,19 @@ use futures::{Stream, stream};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::super::plan::PeriodPlan;
-use super::super::{Board, OpenPeriod};
-use super::types::{Leaderboard, StandingShown};
+use super::super::{Board, Span};
+use super::leaderboard::Leaderboard;
+use super::standing::StandingShown;
 use crate::app::App;
 use crate::error::Error;
-use crate::graphql::identity::User;
 use crate::graphql::scalars::SafeInt;
+use crate::user::graphql::User;
 
 /// How often the clock is asked whether the period has turned.
 const TURN_CHECK: Duration = Duration::from_millis(250);
+
+/// How often heat is shown anew while nothing else changes.
+const COOLING: Duration = Duration::from_secs(1);
 
 /// How long to wait before reading again what Redis did not answer.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -63,28 +66,36 @@ pub struct RankMove {
 pub struct Watch {
     app: Arc<App>,
     board: Arc<Board>,
-    plan: PeriodPlan,
+    span: Span,
     first: usize,
     changes: watch::Receiver<u64>,
     sent: Option<Sent>,
 }
 
 struct Sent {
-    period: String,
+    stored: String,
     version: u64,
+    /// Heat changes by itself, so it is shown anew from time to time.
+    cools: bool,
     at: Instant,
 }
 
+impl Sent {
+    fn cooled_down(&self) -> bool {
+        self.cools && self.at.elapsed() >= COOLING
+    }
+}
+
 impl Watch {
-    /// Begins to watch the best `first` of `board` in the period of `plan` that is in force.
-    pub fn start(app: Arc<App>, board: Arc<Board>, plan: PeriodPlan, first: usize) -> Result<Watch, Error> {
+    /// Begins to watch the best `first` of `board` over `span` as time moves it.
+    pub fn start(app: Arc<App>, board: Arc<Board>, span: Span, first: usize) -> Result<Watch, Error> {
         let changes = app.changes.of_board(&board.id);
         let changes =
             changes.ok_or_else(|| Error::Internal(format!("nobody listens for board {}", board.id)))?;
         Ok(Watch {
             app,
             board,
-            plan,
+            span,
             first,
             changes,
             sent: None,
@@ -100,11 +111,11 @@ impl Watch {
 
     async fn next(&mut self) -> Option<LeaderboardUpdate> {
         loop {
-            let period = self.wait().await?;
-            match Leaderboard::read(&self.app, self.board.clone(), period.clone(), self.first).await {
+            let span = self.wait().await?;
+            match Leaderboard::read(&self.app, self.board.clone(), span.clone(), self.first).await {
                 Ok(leaderboard) => {
-                    if let Some(cause) = self.cause(&period, leaderboard.state().version) {
-                        return Some(self.update(cause, period, leaderboard));
+                    if let Some(cause) = self.cause(&span, leaderboard.counted()) {
+                        return Some(self.update(cause, &span, leaderboard));
                     }
                 }
                 Err(error) => {
@@ -117,18 +128,24 @@ impl Watch {
         }
     }
 
-    /// Waits until there may be something to send; answers with the period in force.
-    async fn wait(&mut self) -> Option<OpenPeriod> {
+    /// Waits until there may be something to send; answers with the span as it is now.
+    async fn wait(&mut self) -> Option<Span> {
         if let Some(sent) = &self.sent {
             sleep_until(sent.at + Duration::from_millis(self.app.settings.live.interval_ms)).await;
         }
         loop {
-            let (app, now) = (&self.app, self.app.clock.now());
-            let period = OpenPeriod::of(&self.plan, app.zone.date_of(now), &app.zone, app.boards.retention);
-            let turned = self.sent.as_ref().is_none_or(|sent| sent.period != period.key);
-            if turned || self.changes.has_changed().ok()? {
+            let span = self
+                .app
+                .boards
+                .as_of(&self.board, &self.span, self.app.clock.now())
+                .ok()?;
+            let due = self
+                .sent
+                .as_ref()
+                .is_none_or(|sent| sent.stored != span.stored() || sent.cooled_down());
+            if due || self.changes.has_changed().ok()? {
                 self.changes.mark_unchanged();
-                return Some(period);
+                return Some(span);
             }
             tokio::select! {
                 changed = self.changes.changed() => {
@@ -140,24 +157,21 @@ impl Watch {
         }
     }
 
-    fn cause(&self, period: &OpenPeriod, version: u64) -> Option<UpdateCause> {
+    fn cause(&self, span: &Span, version: u64) -> Option<UpdateCause> {
         match &self.sent {
             None => Some(UpdateCause::Snapshot),
-            Some(sent) if sent.period != period.key => Some(UpdateCause::PeriodStarted),
-            Some(sent) if sent.version == version => None,
+            Some(sent) if sent.stored != span.stored() => Some(UpdateCause::PeriodStarted),
+            Some(sent) if sent.version == version && !sent.cooled_down() => None,
             Some(_) => Some(UpdateCause::Changed),
         }
     }
 
-    fn update(
-        &mut self,
-        cause: UpdateCause,
-        period: OpenPeriod,
-        leaderboard: Leaderboard,
-    ) -> LeaderboardUpdate {
+    fn update(&mut self, cause: UpdateCause, span: &Span, leaderboard: Leaderboard) -> LeaderboardUpdate {
+        let (version, cools) = (leaderboard.counted(), matches!(span, Span::Heat(_)));
         self.sent = Some(Sent {
-            period: period.key,
-            version: leaderboard.state().version,
+            stored: span.stored(),
+            version,
+            cools,
             at: Instant::now(),
         });
         LeaderboardUpdate {

@@ -1,0 +1,16 @@
+//! Where a page lies, as the Relay cursor connections specification says it.
+
+use async_graphql::SimpleObject;
+
+/// Where a page lies.
+#[derive(Debug, SimpleObject)]
+pub struct PageInfo {
+    /// Whether there are rows before this page.
+    pub has_previous_page: bool,
+    /// Whether there are rows after this page.
+    pub has_next_page: bool,
+    /// The first row's cursor; null on an empty page.
+    pub start_cursor: Option<String>,
+    /// The last row's cursor; null on an empty page.
+    pub end_cursor: Option<String>,
+}

@@ -1,0 +1,8 @@
+-- take_lease.lua: takes or renews a lease.
+-- KEYS  1 lease
+-- ARGV  1 who  2 for how long (ms)
+-- Reply 1 when it is the caller's now, 0 when somebody else holds it.
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1

@@ -1,0 +1,85 @@
+//! Boards and spans as arguments and answers name them.
+
+use std::sync::Arc;
+
+use async_graphql::{Enum, ID, Object, OneofObject};
+
+use super::super::{Board, BoardOrder, RankMethod, ScoreOperator, TieBreak};
+use crate::graphql::scalars::{SafeInt, int};
+
+/// A calendar period of a board, by the business time zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[graphql(remote = "crate::day::Period")]
+pub enum BoardPeriod {
+    /// One business day.
+    Day,
+    /// One ISO week, from Monday.
+    Week,
+    /// One calendar month.
+    Month,
+    /// From the beginning, for ever.
+    AllTime,
+}
+
+/// What a board is asked over: exactly one of these.
+#[derive(Debug, Clone, OneofObject)]
+pub enum BoardSpan {
+    /// A calendar period.
+    Period(BoardPeriod),
+    /// The last so many days, today included; one of the board's `windows`.
+    LastDays(i32),
+    /// What is hot now, if `true`; for boards with a half-life.
+    Heat(bool),
+}
+
+/// A board, as configured.
+pub struct BoardShown(pub Arc<Board>);
+
+/// A board, as configured.
+#[Object(name = "Board")]
+impl BoardShown {
+    /// Names the board; never changes.
+    async fn id(&self) -> ID {
+        ID(self.0.id.to_string())
+    }
+
+    /// What people read.
+    async fn title(&self) -> &str {
+        &self.0.title
+    }
+
+    /// Which end is best.
+    async fn order(&self) -> BoardOrder {
+        self.0.order
+    }
+
+    /// How a score changes the points.
+    async fn operator(&self) -> ScoreOperator {
+        self.0.operator
+    }
+
+    /// Who stands first among equal points.
+    async fn tie_break(&self) -> TieBreak {
+        self.0.tie_break
+    }
+
+    /// The ranks that are shown unless asked otherwise.
+    async fn rank_method(&self) -> RankMethod {
+        self.0.rank_method
+    }
+
+    /// The calendar periods that the board keeps; the first is the default span.
+    async fn periods(&self) -> Vec<BoardPeriod> {
+        self.0.plans.iter().map(|plan| plan.period.into()).collect()
+    }
+
+    /// The rolling windows that the board keeps, in days.
+    async fn windows(&self) -> Vec<i32> {
+        self.0.windows.iter().map(|&days| int(days)).collect()
+    }
+
+    /// Points lie within this, both ways.
+    async fn max_points(&self) -> SafeInt {
+        SafeInt(self.0.max_points)
+    }
+}

@@ -1,0 +1,170 @@
+//! Places and pages of places as they are shown.
+
+use std::sync::Arc;
+
+use async_graphql::{Context, Object, SimpleObject};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::{DateTime, Utc};
+
+use super::super::pages::Page;
+use super::super::ranking::{self, Member};
+use super::super::standings::Standing;
+use super::super::{Board, RankMethod, Span};
+use crate::error::Error;
+use crate::graphql::AppContext;
+use crate::graphql::page_info::PageInfo;
+use crate::graphql::scalars::SafeInt;
+use crate::ids::UserId;
+use crate::user::graphql::User;
+
+/// Someone's place on a board.
+#[derive(Clone)]
+pub struct StandingShown {
+    board: Arc<Board>,
+    span: Arc<Span>,
+    standing: Standing,
+}
+
+impl StandingShown {
+    /// A place on `board` in `span`.
+    pub fn new(board: Arc<Board>, span: Arc<Span>, standing: Standing) -> StandingShown {
+        StandingShown {
+            board,
+            span,
+            standing,
+        }
+    }
+}
+
+/// Someone's place on a board.
+#[Object(name = "Standing")]
+impl StandingShown {
+    /// Who.
+    async fn user(&self) -> User {
+        User::from(&self.standing.user)
+    }
+
+    /// The place, from 1.
+    async fn rank(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "How equals are numbered; left out: the board's own way.")] method: Option<
+            RankMethod,
+        >,
+    ) -> async_graphql::Result<SafeInt> {
+        let method = method.unwrap_or(self.board.rank_method);
+        let rank = ctx
+            .app()
+            .boards
+            .rank(&self.board, &self.span, &self.standing, method)
+            .await;
+        Ok(rank.map_err(Error::from)?.into())
+    }
+
+    /// The points; of heat, what is left of them now.
+    async fn points(&self) -> SafeInt {
+        SafeInt(self.standing.points)
+    }
+
+    /// When the points were reached: approximate, never later than now. Null where ties do not go by time.
+    async fn reached_at(&self) -> Option<DateTime<Utc>> {
+        self.standing.reached_at
+    }
+
+    /// 100 times the share of participants ranked at or below; the best is 100.
+    async fn percentile(&self) -> f64 {
+        ranking::percentile(
+            &self.standing.ahead,
+            self.board.rank_method,
+            self.standing.participants,
+        )
+    }
+}
+
+/// A page of a board.
+#[derive(SimpleObject)]
+pub struct StandingConnection {
+    /// The rows with their cursors, best first.
+    edges: Vec<StandingEdge>,
+    /// The rows, best first.
+    nodes: Vec<StandingShown>,
+    /// Where the page lies.
+    page_info: PageInfo,
+    /// How many rows all pages have together: those within `minPoints` and `maxPoints`.
+    total_count: SafeInt,
+}
+
+/// A row with its cursor.
+#[derive(SimpleObject)]
+pub struct StandingEdge {
+    /// Names the row's position: the score and the user, so that what moves elsewhere does not move it.
+    cursor: String,
+    /// The row.
+    node: StandingShown,
+}
+
+impl StandingConnection {
+    /// A page of `board` over `span`.
+    pub fn new(board: &Arc<Board>, span: &Arc<Span>, page: Page) -> StandingConnection {
+        let edges: Vec<StandingEdge> = page
+            .standings
+            .into_iter()
+            .map(|standing| StandingEdge {
+                cursor: cursor(&standing),
+                node: StandingShown::new(board.clone(), span.clone(), standing),
+            })
+            .collect();
+        let end = |edge: Option<&StandingEdge>| edge.map(|edge| edge.cursor.clone());
+        StandingConnection {
+            page_info: PageInfo {
+                has_previous_page: page.has_previous,
+                has_next_page: page.has_next,
+                start_cursor: end(edges.first()),
+                end_cursor: end(edges.last()),
+            },
+            total_count: page.total.into(),
+            nodes: edges.iter().map(|edge| edge.node.clone()).collect(),
+            edges,
+        }
+    }
+}
+
+fn cursor(standing: &Standing) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{} {}", standing.key, standing.user))
+}
+
+/// The position that a cursor names.
+pub fn position(cursor: &str) -> Result<Member, Error> {
+    let read = || {
+        let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
+        let (key, user) = text.split_once(' ')?;
+        let key: f64 = key.parse().ok().filter(|key: &f64| key.is_finite())?;
+        Some(Member {
+            key,
+            user: UserId::parse(user).ok()?,
+        })
+    };
+    read().ok_or_else(|| Error::BadUserInput(format!("{cursor:?} is no cursor of this connection")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_cursor_is_refused() {
+        let member = position(&URL_SAFE_NO_PAD.encode("-12.5 amy")).unwrap();
+        assert_eq!((member.key, member.user.as_str()), (-12.5, "amy"));
+        for bad in [
+            "",
+            "%",
+            "amy",
+            &URL_SAFE_NO_PAD.encode("amy"),
+            &URL_SAFE_NO_PAD.encode("NaN amy"),
+            &URL_SAFE_NO_PAD.encode("1 a b"),
+        ] {
+            assert!(position(bad).is_err(), "{bad}");
+        }
+    }
+}
