@@ -6,19 +6,20 @@
 --       6 see 5
 -- Reply {'DONE' or 'REPLAYED', events counted, answer}, or the errors STALE (the data is not what the caller has seen),
 --       NOROW (the row bears another name: ask for the row anew), GAP (the place before this one is missing).
+-- (Redis takes the first word of an error for its code only if more words follow.)
 local state = redis.call('HMGET', KEYS[1], 'id', 'events')
 local events = tonumber(state[2] or -1)
 if state[1] ~= ARGV[1] or events < tonumber(ARGV[2]) then
   return redis.error_reply('STALE generation or event count')
 end
-if redis.call('HGET', KEYS[2], ARGV[3]) ~= ARGV[4] then return redis.error_reply('NOROW') end
+if redis.call('HGET', KEYS[2], ARGV[3]) ~= ARGV[4] then return redis.error_reply('NOROW the row bears another name') end
 if ARGV[5] == 'operation' then
   local remembered = redis.call('GET', KEYS[3])
   if remembered then return { 'REPLAYED', events, remembered } end
 elseif ARGV[5] == 'place' then
   local place, this = tonumber(redis.call('GET', KEYS[3]) or 0), tonumber(ARGV[6])
   if place >= this then return { 'REPLAYED', events, '' } end
-  if place ~= this - 1 then return redis.error_reply('GAP') end
+  if place ~= this - 1 then return redis.error_reply('GAP the place before this one is missing') end
 end
 
 -- A whole number as text, exact up to 2^53 ('%.14g', Lua's own way, is not); zero loses its sign.
