@@ -39,18 +39,24 @@ pub enum StartError {
     #[error(transparent)]
     Managed(#[from] ManagedError),
     /// `redis.url` is no address of a Redis.
-    #[error("redis.url: {0}")]
+    #[error(
+        "redis.url is no address of a Redis ({}); redis://HOST:6379 or unix:///PATH/OF/SOCKET would be",
+        in_words(.0)
+    )]
     Address(RedisError),
     /// Nobody answers there.
-    #[error("no Redis answers at {address}: {cause}")]
+    #[error(
+        "no Redis at {address}: {cause}. Start one there, or set redis.url to where yours is, or leave it empty for a \
+         private one"
+    )]
     NoRedis {
         /// Where it was sought.
         address: String,
         /// What happened.
-        cause: Unavailable,
+        cause: String,
     },
     /// Something answers that cannot serve.
-    #[error("the Redis at {address} cannot be used: {reason}")]
+    #[error("the Redis at {address} cannot be used: {reason}. Set redis.url to another, or leave it empty")]
     Unsuited {
         /// Where it is.
         address: String,
@@ -60,6 +66,12 @@ pub enum StartError {
     /// The data there does not fit the settings.
     #[error(transparent)]
     Meta(#[from] MetaError),
+}
+
+/// What is wrong with an address, without the library's name for such errors.
+fn in_words(error: &RedisError) -> String {
+    let text = error.to_string();
+    text.split(" - ").next().unwrap_or_default().to_owned()
 }
 
 /// A Redis to work with: somebody else's, or the private one of a data directory.
@@ -72,6 +84,8 @@ pub struct Backing {
 impl Backing {
     /// What the settings name: by URL, or the data directory's private Redis, started here.
     pub async fn start(settings: &Settings) -> Result<Backing, StartError> {
+        // Boards that cannot be are refused before anything is made or started for them.
+        Boards::plan(settings)?;
         if !settings.redis.url.is_empty() {
             let address = settings
                 .redis

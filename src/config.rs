@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::day::Zone;
 
 mod sections;
+mod unreadable;
 
 pub use sections::*;
 
@@ -22,10 +23,10 @@ pub use sections::*;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file, variable or flag could not be read as settings.
-    #[error("{0}")]
+    #[error("{}", unreadable::in_words(.0))]
     Unreadable(Box<figment::Error>),
     /// The named file is not there.
-    #[error("the configuration file {0} does not exist")]
+    #[error("there is no configuration file {0}")]
     NoFile(PathBuf),
     /// A value is well-formed but cannot work.
     #[error("{key}: {reason}")]
@@ -46,6 +47,9 @@ impl ConfigError {
     }
 }
 
+/// What the names of environment variables begin with.
+const PREFIX: &str = "TALLYBOARD_";
+
 /// Flags that win over the file and the environment.
 #[derive(Debug, Default, Clone)]
 pub struct Overrides {
@@ -65,7 +69,7 @@ impl Settings {
             }
             figment = figment.merge(Toml::file_exact(file));
         }
-        figment = figment.merge(Env::prefixed("TALLYBOARD_").split("__"));
+        figment = figment.merge(Env::prefixed(PREFIX).split("__"));
         if let Some(dir) = &flags.data_dir {
             figment = figment.merge(Serialized::default("server.data_dir", dir));
         }
@@ -163,7 +167,7 @@ impl Settings {
         if self.redis.url.contains(',') {
             return Err(ConfigError::unusable(
                 "redis.url",
-                "several nodes (Redis Cluster) are not supported yet",
+                "several nodes (Redis Cluster) are not supported yet; name one",
             ));
         }
         if !self.ledger.url.is_empty() {

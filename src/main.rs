@@ -1,10 +1,12 @@
 //! The command line: `serve`, `schema`, `config check`, `import check-ins`, `import scores`.
 //!
 //! Owns flags, what goes to standard output and how the process ends. Logs go to standard error.
-#![allow(clippy::print_stdout, clippy::print_stderr)] // the program's own output
+#![allow(clippy::print_stderr)] // the program's own output
 
+use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -28,27 +30,33 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve the GraphQL API.
+    /// Serve the GraphQL API over HTTP and WebSocket.
+    ///
+    /// Prints `listening on http://ADDRESS:PORT` on standard output when it is ready; its logs go to standard error.
+    /// SIGINT (Ctrl-C) and SIGTERM stop it in order. Without redis.url it keeps its data in a private Redis in the data
+    /// directory. There is no way to sign in yet, so it needs --dev.
     Serve {
         #[command(flatten)]
         common: Common,
-        /// Address and port to listen on, over server.listen; port 0 takes a free one.
+        /// Listen on this address and port (setting server.listen); port 0 takes a free one.
         #[arg(long, value_name = "ADDRESS")]
         listen: Option<SocketAddr>,
     },
-    /// Print the API's schema.
+    /// Print the GraphQL schema (SDL).
     Schema,
-    /// Look at the configuration.
+    /// Check the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Bring in history from files.
+    /// Bring in past check-ins and scores from CSV files.
     #[command(subcommand)]
     Import(ImportCommand),
 }
 
 #[derive(Subcommand)]
 enum ConfigCommand {
-    /// Check the configuration and print how each board is encoded.
+    /// Say whether the configuration can work, and how each board keeps points and the order of arrival.
+    ///
+    /// Reads nothing but the configuration: it needs no Redis and no running server.
     Check {
         #[command(flatten)]
         common: Common,
@@ -57,18 +65,28 @@ enum ConfigCommand {
 
 #[derive(Subcommand)]
 enum ImportCommand {
-    /// Past check-ins, without rewards: a CSV file with the columns user,date or user,at. May be repeated.
+    /// Bring in past check-ins, without paying rewards.
+    ///
+    /// The file's first line names its columns: user,date or user,at, where `date` is a date in the business time zone
+    /// (2026-11-30) and `at` an instant (2026-11-30T08:00:00Z). The lines may stand in any order. Lines that cannot be
+    /// used are reported with their numbers. Importing the same file again changes nothing. It works beside a server
+    /// that runs on the same data directory, and without one.
     CheckIns {
         /// The CSV file.
         file: PathBuf,
         #[command(flatten)]
         common: Common,
     },
-    /// Past scores: a CSV file with the columns user,date,points or user,at,points. Repeating it doubles nothing.
+    /// Bring in past scores of one board.
+    ///
+    /// The file's first line names its columns: user,date,points or user,at,points, where `date` is a date in the
+    /// business time zone (2026-11-30) and `at` an instant (2026-11-30T08:00:00Z). The lines may stand in any order; each
+    /// counts in the periods of its own date. Lines that cannot be used are reported with their numbers. Importing the
+    /// same file again changes nothing. It works beside a server that runs on the same data directory, and without one.
     Scores {
         /// The CSV file.
         file: PathBuf,
-        /// The board's id.
+        /// The id of the board that the scores are for.
         #[arg(long)]
         board: String,
         #[command(flatten)]
@@ -79,16 +97,16 @@ enum ImportCommand {
 /// Flags of all commands that use the configuration.
 #[derive(Args)]
 struct Common {
-    /// The configuration file; left out: defaults and TALLYBOARD_… variables.
+    /// Read settings from this TOML file; TALLYBOARD_… environment variables win over it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where the private Redis and other files are kept, over server.data_dir.
+    /// Keep the data in this directory (setting server.data_dir).
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// For development: loopback only, callers name themselves by X-Dev-User and X-Dev-Role.
+    /// Development mode: on the loopback interface only, callers name themselves by X-Dev-User and X-Dev-Role.
     #[arg(long)]
     dev: bool,
-    /// With --dev: start the clock at this instant, such as 2026-11-30T08:00:00Z, and let it run.
+    /// With --dev: start the clock at this instant, such as 2026-11-30T08:00:00Z, and let it run on.
     #[arg(long, value_name = "INSTANT", requires = "dev")]
     now: Option<DateTime<Utc>>,
 }
@@ -117,6 +135,7 @@ async fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
     match run(cli.command).await {
         Ok(()) => ExitCode::SUCCESS,
@@ -130,10 +149,7 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve { common, listen } => serve(&common, listen).await,
-        Command::Schema => {
-            print!("{}", graphql::sdl());
-            Ok(())
-        }
+        Command::Schema => say(&graphql::sdl()),
         Command::Config(ConfigCommand::Check { common }) => check(&common),
         Command::Import(ImportCommand::CheckIns { file, common }) => {
             import(&common, async |app| import::check_ins::import(app, &file).await).await
@@ -148,13 +164,27 @@ async fn run(command: Command) -> Result<(), Failure> {
 }
 
 async fn serve(common: &Common, listen: Option<SocketAddr>) -> Result<(), Failure> {
-    let stopped = stop_signal()?;
-    let running = server::start(common.settings(listen)?, common.clock(), common.dev).await?;
-    println!("listening on http://{}", running.address);
-    stopped.await;
-    tracing::info!("stopping");
+    let mut stopped = pin!(stop_signal()?);
+    let starting = server::start(common.settings(listen)?, common.clock(), common.dev);
+    // Redis may have much to load: whoever waits for that may change their mind.
+    let running = tokio::select! {
+        running = starting => running?,
+        () = &mut stopped => return Ok(()),
+    };
+    let said = say(&format!("listening on http://{}\n", running.address));
+    if said.is_ok() {
+        stopped.await;
+        tracing::info!("stopping");
+    }
     running.stop().await;
-    Ok(())
+    said
+}
+
+/// Puts `text` on standard output. Whoever reads that may have gone.
+fn say(text: &str) -> Result<(), Failure> {
+    let mut output = std::io::stdout().lock();
+    let said = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    said.map_err(|cause| format!("cannot write to standard output: {cause}").into())
 }
 
 /// Completes at the first SIGINT or SIGTERM.
@@ -176,34 +206,34 @@ fn check(common: &Common) -> Result<(), Failure> {
         .config
         .as_deref()
         .map_or_else(|| "the defaults".into(), |file: &Path| file.display().to_string());
-    println!("{source}: good");
-    println!(
-        "days: {}, each from {}",
+    let mut text = format!("{source}: good\n");
+    text += &format!(
+        "days: {}, each from {}\n",
         zone.name(),
         zone.starts_at().format("%H:%M")
     );
     if boards.iter().next().is_none() {
-        println!("boards: none");
+        text += "boards: none\n";
     }
     for board in boards.iter() {
-        println!(
-            "board {}: {:?}, points within {} either way",
+        text += &format!(
+            "board {}: {:?}, points within {} either way\n",
             board.id, board.title, board.max_points
         );
         for plan in &board.plans {
             let period = plan.period.as_str();
             match board.tie_break {
                 TieBreak::FirstToReach => {
-                    println!(
-                        "  {period:<8}  first to reach, told apart by {} ms ({} bits)",
+                    text += &format!(
+                        "  {period:<8}  first to reach, told apart by {} ms ({} bits)\n",
                         plan.tick_ms, plan.tie_bits
                     );
                 }
-                TieBreak::None => println!("  {period:<8}  equal points stand by user id"),
+                TieBreak::None => text += &format!("  {period:<8}  equal points stand by user id\n"),
             }
         }
     }
-    Ok(())
+    say(&text)
 }
 
 async fn import<E: std::error::Error + Send + Sync + 'static>(
@@ -218,6 +248,5 @@ async fn import<E: std::error::Error + Send + Sync + 'static>(
     }
     .await;
     backing.stop().await;
-    println!("{}", outcome?);
-    Ok(())
+    say(&format!("{}\n", outcome?))
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{AsyncConnectionConfig, Client, ConnectionInfo, RedisError, ServerError, Value};
+use redis::{AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind, RedisError, ServerError, Value};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -58,10 +58,13 @@ impl Unavailable {
 /// A handle on the supervised connection; clones share it. The supervisor ends with the last handle.
 #[derive(Clone)]
 pub struct Connection {
-    live: watch::Receiver<Option<Live>>,
+    live: watch::Receiver<Result<Live, Why>>,
     suspect: Arc<Notify>,
     timeout: Duration,
 }
+
+/// Why there is no connection, in words for the operator.
+type Why = Arc<str>;
 
 #[derive(Clone)]
 struct Live {
@@ -73,7 +76,7 @@ impl Connection {
     /// Starts to keep a connection to `target`. Returns at once; see [`Connection::up`].
     pub fn open(target: ConnectionInfo, timeout: Duration) -> Result<Connection, RedisError> {
         let client = Client::open(target)?;
-        let (sender, live) = watch::channel(None);
+        let (sender, live) = watch::channel(Err("it has not answered yet".into()));
         let suspect = Arc::new(Notify::new());
         tokio::spawn(supervise(client, timeout, sender, suspect.clone()));
         Ok(Connection {
@@ -83,34 +86,40 @@ impl Connection {
         })
     }
 
-    /// Waits until there is a connection, at most `patience`.
-    pub async fn up(&self, patience: Duration) -> Result<(), Unavailable> {
+    /// Waits until there is a connection, at most `patience`. If there is none by then, says why.
+    pub async fn up(&self, patience: Duration) -> Result<(), String> {
         let mut live = self.live.clone();
-        match timeout(patience, live.wait_for(Option::is_some)).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Unavailable::Down),
+        if let Ok(Ok(_)) = timeout(patience, live.wait_for(Result::is_ok)).await {
+            return Ok(());
+        }
+        match &*self.live.borrow() {
+            Ok(_) => Ok(()),
+            Err(why) => Err(why.to_string()),
         }
     }
 
     /// Whether there is a connection as far as is known.
     pub fn is_up(&self) -> bool {
-        self.live.borrow().is_some()
+        self.live.borrow().is_ok()
     }
 
     /// Waits until a connection newer than `seen` stands, and answers with its number.
     pub async fn reconnected(&self, seen: u64) -> Option<u64> {
         let mut live = self.live.clone();
         let newer = live
-            .wait_for(|live| live.as_ref().is_some_and(|live| live.number > seen))
+            .wait_for(|live| live.as_ref().is_ok_and(|live| live.number > seen))
             .await
             .ok()?;
-        newer.as_ref().map(|live| live.number)
+        newer.as_ref().ok().map(|live| live.number)
     }
 
     /// Sends `request` and answers with a reply a part. Within the timeout it is tried twice.
     pub async fn run(&self, request: &Request) -> Result<Vec<Value>, Unavailable> {
+        if request.is_empty() {
+            return Ok(Vec::new()); // sent, it would wait for a reply that never comes
+        }
         let deadline = Instant::now() + self.timeout;
-        let first = self.live.borrow().clone().ok_or(Unavailable::Down)?;
+        let first = self.now()?;
         let number = first.number;
         let again = match timeout(self.timeout / 2, attempt(first, request)).await {
             Ok(Ok(replies)) => return Ok(replies),
@@ -120,7 +129,7 @@ impl Connection {
             }
             Err(_late) => {
                 self.suspect.notify_one();
-                self.live.borrow().clone().ok_or(Unavailable::Down)?
+                self.now()?
             }
         };
         match timeout_at(deadline, attempt(again, request)).await {
@@ -132,64 +141,72 @@ impl Connection {
 
     async fn newer_than(&self, number: u64, deadline: Instant) -> Result<Live, Unavailable> {
         match timeout_at(deadline, self.reconnected(number)).await {
-            Ok(Some(_)) => self.live.borrow().clone().ok_or(Unavailable::Down),
+            Ok(Some(_)) => self.now(),
             Ok(None) | Err(_) => Err(Unavailable::Down),
         }
     }
+
+    fn now(&self) -> Result<Live, Unavailable> {
+        self.live.borrow().clone().map_err(|_| Unavailable::Down)
+    }
 }
 
-/// One try. Scripts that Redis does not know (a restart, SCRIPT FLUSH) are loaded and the whole request sent again.
+/// One try. If Redis does not know a script (a restart, SCRIPT FLUSH), the whole request goes again with its scripts in
+/// front, as often as they get lost on the way; the caller's time bounds it.
 async fn attempt(mut live: Live, request: &Request) -> Result<Vec<Value>, RedisError> {
     let pipeline = request.pipeline();
-    let replies = live
+    let unknown = |reply: &Value| matches!(reply, Value::ServerError(error) if error.code() == "NOSCRIPT");
+    let mut replies = live
         .connection
         .req_packed_commands(pipeline, 0, pipeline.len())
         .await?;
-    let unknown = |reply: &Value| matches!(reply, Value::ServerError(error) if error.code() == "NOSCRIPT");
-    if !replies.iter().any(unknown) {
-        return Ok(replies);
+    while replies.iter().any(unknown) {
+        let (scripts, loading) = request.with_scripts();
+        replies = live
+            .connection
+            .req_packed_commands(&loading, scripts, pipeline.len())
+            .await?;
     }
-    request.loading().exec_async(&mut live.connection).await?;
-    live.connection
-        .req_packed_commands(pipeline, 0, pipeline.len())
-        .await
+    Ok(replies)
 }
 
 /// Connects for ever, and looks after each connection until it breaks.
 async fn supervise(
     client: Client,
     patience: Duration,
-    sender: watch::Sender<Option<Live>>,
+    sender: watch::Sender<Result<Live, Why>>,
     suspect: Arc<Notify>,
 ) {
     const SHORTEST: Duration = Duration::from_millis(20);
     const LONGEST: Duration = Duration::from_secs(1);
     let mut pause = SHORTEST;
     let mut number = 0;
-    let mut said = String::new();
+    let mut said: Why = "".into();
     loop {
         match connect(&client, patience).await {
             Ok(connection) => {
                 number += 1;
                 pause = SHORTEST;
-                said.clear();
+                said = "".into();
                 tracing::debug!(number, "connected to Redis");
-                sender.send_replace(Some(Live {
+                drop(sender.send_replace(Ok(Live {
                     connection: connection.clone(),
                     number,
-                }));
-                tokio::select! {
-                    () = until_broken(connection, patience, &suspect) => {}
+                })));
+                let why = tokio::select! {
+                    why = until_broken(connection, patience, &suspect) => why,
                     () = sender.closed() => return,
+                };
+                tracing::warn!("lost the connection to Redis: {why}");
+                drop(sender.send_replace(Err(why)));
+            }
+            Err(why) => {
+                if why != said {
+                    tracing::warn!("cannot connect to Redis: {why}; trying on");
+                    said = why.clone();
                 }
-                sender.send_replace(None);
-                tracing::warn!("lost the connection to Redis");
+                drop(sender.send_replace(Err(why)));
             }
-            Err(error) if error != said => {
-                tracing::warn!(error, "cannot connect to Redis; trying on");
-                said = error;
-            }
-            Err(_) => {}
         }
         tokio::select! {
             () = sleep(jittered(pause)) => {}
@@ -199,36 +216,46 @@ async fn supervise(
     }
 }
 
-async fn connect(client: &Client, patience: Duration) -> Result<MultiplexedConnection, String> {
+async fn connect(client: &Client, patience: Duration) -> Result<MultiplexedConnection, Why> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(patience))
         .set_response_timeout(None); // each call has its own deadline
     let mut connection = client
         .get_multiplexed_async_connection_with_config(&config)
         .await
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| why(&error))?;
     ping(&mut connection, patience).await?; // a server that is still loading accepts connections
     Ok(connection)
 }
 
 /// Pings once a second, and at once when a call has reason to doubt the connection.
-async fn until_broken(mut connection: MultiplexedConnection, patience: Duration, suspect: &Notify) {
+async fn until_broken(mut connection: MultiplexedConnection, patience: Duration, suspect: &Notify) -> Why {
     loop {
         tokio::select! {
             () = suspect.notified() => {}
             () = sleep(Duration::from_secs(1)) => {}
         }
-        if let Err(error) = ping(&mut connection, patience).await {
-            tracing::debug!(error, "Redis does not answer a ping");
-            return;
+        if let Err(why) = ping(&mut connection, patience).await {
+            return why;
         }
     }
 }
 
-async fn ping(connection: &mut MultiplexedConnection, patience: Duration) -> Result<(), String> {
+async fn ping(connection: &mut MultiplexedConnection, patience: Duration) -> Result<(), Why> {
     match timeout(patience, redis::cmd("PING").exec_async(connection)).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("no answer to PING within {patience:?}")),
+        Ok(Err(error)) => Err(why(&error)),
+        Err(_) => Err(format!("no answer to PING within {patience:?}").into()),
+    }
+}
+
+/// An error in one line, without the library's own words for it.
+fn why(error: &RedisError) -> Why {
+    match error.kind() {
+        ErrorKind::Parse | ErrorKind::UnexpectedReturnType => "what answers there is no Redis".into(),
+        _ => match (error.code(), error.detail()) {
+            (Some(code), Some(detail)) => format!("{code} {}", detail.trim_end_matches('.')).into(),
+            _ => error.to_string().lines().next().unwrap_or_default().into(),
+        },
     }
 }

@@ -36,11 +36,9 @@ impl Keeper {
         let mut request = Request::new();
         let lease = LEASE.as_millis().to_string();
         for p in self.keyspace.partitions() {
-            request.script(
-                &TAKE_LEASE,
-                &[self.keyspace.keys().lease(p)],
-                &[&self.name, &lease],
-            );
+            let keys = self.keyspace.keys();
+            let args = [self.keyspace.generation(), &self.name, &lease];
+            request.script(&TAKE_LEASE, &[keys.generation(p), keys.lease(p)], &args);
         }
         let taken = self.keyspace.run(&request).await?.into_iter().map(reply::<u32>);
         let taken: Vec<u32> = taken.collect::<Result<_, _>>()?;

@@ -61,16 +61,17 @@ pub async fn start(data_dir: &DataDir, durability: Durability) -> Result<Managed
     // Before it listens, so that whoever finds it there finds it here.
     socket::record(data_dir.path(), &plan.socket)?;
 
+    let starting = Starting(&plan);
     let mut process = Process::spawn(&plan)?;
     let ended = select! {
         status = process.ended() => Some(status),
         () = client::until_ready(&plan.socket) => None,
     };
     if let Some(status) = ended {
-        socket::forget(data_dir.path(), &plan.socket);
         let log = process.last_words().await;
         return Err(ManagedError::Ended { status, log });
     }
+    std::mem::forget(starting);
 
     let socket = plan.socket.clone();
     let (show_pid, pid) = watch::channel(process.pid());
@@ -103,6 +104,15 @@ impl ManagedRedis {
         if self.stop.send(()).is_err() || self.supervisor.await.is_err() {
             error!("the supervisor of the private Redis had failed, and Redis was killed with it");
         }
+    }
+}
+
+/// A start that has not succeeded yet. Given up, also by its caller in the middle of it, it leaves no way to nowhere.
+struct Starting<'p>(&'p Plan);
+
+impl Drop for Starting<'_> {
+    fn drop(&mut self) {
+        socket::forget(self.0.data_dir.path(), &self.0.socket);
     }
 }
 

@@ -27,7 +27,8 @@ pub struct Layout {
     pub partitions: u32,
     /// The zone and the time of day at which its day starts, such as `Europe/Berlin 04:00`.
     pub day: String,
-    /// How each board's scores are encoded, in words that only need to be compared.
+    /// How each board's scores are encoded: parts such as `max_points=100` or `DAY=29 bits of 1 ms`, separated by
+    /// spaces. Each part has to stay as it is.
     pub boards: BTreeMap<BoardId, String>,
 }
 
@@ -48,7 +49,10 @@ pub enum MetaError {
         wanted: String,
     },
     /// Part of the data is gone.
-    #[error("the data in Redis is damaged: {0}")]
+    #[error(
+        "the data in Redis is damaged: {0}. Restore it from a backup, or start with an empty data directory (or another \
+         redis.prefix) and import your history there"
+    )]
     Damaged(String),
     /// Redis gave no answer.
     #[error("cannot read how the data in Redis is laid out: {0}")]
@@ -169,7 +173,8 @@ fn compare(found: &HashMap<String, String>, what: &str, field: &str, wanted: &st
     }
 }
 
-/// Settles what may still change: the day while nobody has written at all, a board's plan while nobody stands on it.
+/// Settles what may still change: the day while nobody has written at all, a board's plan while nobody has scored on
+/// it, and always which periods a board keeps.
 async fn adopt(
     connection: &Connection,
     keys: &Keys,
@@ -195,13 +200,54 @@ async fn adopt(
         if known == Some(plan) {
             continue;
         }
-        if known.is_some() && was_written(connection, keys, layout.partitions, board).await? {
-            compare(found, &format!("board {board}"), &field, plan)?;
+        match known {
+            Some(known) if was_written(connection, keys, layout.partitions, board).await? => {
+                set.arg(field).arg(extended(board, known, plan)?);
+            }
+            _ => {
+                set.arg(field).arg(plan);
+            }
         }
-        set.arg(field).arg(plan);
     }
     one::<i64>(connection, set).await?;
     Ok(())
+}
+
+/// What is `known` of a board that has been written, with the parts that are new in `wanted`. A period that is no
+/// longer wanted is kept in mind: its data may still be there when it comes back.
+fn extended(board: &BoardId, known: &str, wanted: &str) -> Result<String, MetaError> {
+    let mut all = parts(known);
+    for (name, wanted) in parts(wanted) {
+        match all.iter().find(|(known, _)| *known == name) {
+            Some((_, found)) if *found == wanted => {}
+            Some((_, found)) => {
+                return Err(MetaError::Misread {
+                    what: format!("board {board}, {name}"),
+                    found: found.clone(),
+                    wanted,
+                });
+            }
+            None => all.push((name, wanted)),
+        }
+    }
+    let words: Vec<_> = all
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    Ok(words.join(" "))
+}
+
+/// `a=1 b=2 bits of 3 ms` has the parts `a` with `1` and `b` with `2 bits of 3 ms`.
+fn parts(encoding: &str) -> Vec<(&str, String)> {
+    let mut parts: Vec<(&str, String)> = Vec::new();
+    for word in encoding.split(' ') {
+        match (word.split_once('='), parts.last_mut()) {
+            (Some((name, value)), _) => parts.push((name, value.into())),
+            (None, Some((_, value))) => *value += &format!(" {word}"),
+            (None, None) => parts.push((word, String::new())),
+        }
+    }
+    parts
 }
 
 async fn was_written(
@@ -291,5 +337,33 @@ impl Keyspace {
             None => {}
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_board_may_gain_and_lose_periods_but_no_part_may_change_ever_after() {
+        let board = BoardId::parse("points").unwrap();
+        let merge = |known: &str, wanted: &str| extended(&board, known, wanted);
+        let day = "max_points=100 DAY=29 bits of 1 ms";
+        let both = "max_points=100 DAY=29 bits of 1 ms WEEK=29 bits of 2 ms";
+        assert_eq!(merge(day, both).unwrap(), both);
+        assert_eq!(
+            merge(both, day).unwrap(),
+            both,
+            "what was left out is kept in mind"
+        );
+        let refused = merge(both, "max_points=100 WEEK=28 bits of 4 ms")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused
+                .contains("board points, WEEK = 29 bits of 2 ms, but the configuration says 28 bits of 4 ms"),
+            "{refused}"
+        );
+        assert!(merge(day, "max_points=101").is_err());
     }
 }

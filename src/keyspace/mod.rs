@@ -105,7 +105,15 @@ impl Keyspace {
         if self.stale.load(Ordering::Relaxed) {
             return Err(Unavailable::Stale("it was found so before".into()));
         }
-        self.connection.run(request).await
+        let replies = self.connection.run(request).await?;
+        // Whoever meets it first says so for all: readiness must not wait for the next audit.
+        if replies
+            .iter()
+            .any(|reply| matches!(reply, Value::ServerError(error) if error.code() == "STALE"))
+        {
+            self.found_stale("a script refused to run");
+        }
+        Ok(replies)
     }
 
     /// Why this server should get no traffic now, if there is a reason.

@@ -8,13 +8,13 @@
 -- Reply {'DONE', events counted, answer}; {'REPLAYED', events counted, answer as first given, when it was (ms)};
 --       {'CONFLICT', events counted, ''} when the same operation came with other arguments. Or the errors STALE (the data
 --       is not what the caller has seen), NOROW (the row bears another name: ask for the row anew), GAP (the place before
---       this one is missing).
+--       this one is missing). (Redis takes the first word of an error for its code only if more words follow.)
 local state = redis.call('HMGET', KEYS[1], 'id', 'events')
 local events = tonumber(state[2] or -1)
 if state[1] ~= ARGV[1] or events < tonumber(ARGV[2]) then
   return redis.error_reply('STALE generation or event count')
 end
-if redis.call('HGET', KEYS[2], ARGV[3]) ~= ARGV[4] then return redis.error_reply('NOROW') end
+if redis.call('HGET', KEYS[2], ARGV[3]) ~= ARGV[4] then return redis.error_reply('NOROW the row bears another name') end
 local kept_ms, now_ms, arguments
 if ARGV[5] == 'operation' then
   kept_ms, now_ms, arguments = string.match(ARGV[6], '^(%d+) (%-?%d+) (%S+)$')
@@ -30,7 +30,7 @@ if ARGV[5] == 'operation' then
 elseif ARGV[5] == 'place' then
   local place, this = tonumber(redis.call('GET', KEYS[3]) or 0), tonumber(ARGV[6])
   if place >= this then return { 'REPLAYED', events, '', 0 } end
-  if place ~= this - 1 then return redis.error_reply('GAP') end
+  if place ~= this - 1 then return redis.error_reply('GAP the place before this one is missing') end
 end
 
 -- Ends the script. What changed something counts as an event and is remembered. What changed nothing is remembered only

@@ -206,7 +206,6 @@ impl Keyspace {
             match error.code() {
                 "NOROW" => return Err(NotDone::RowGone),
                 "GAP" => return Err(NotDone::Gap),
-                "STALE" => self.found_stale(&format!("a write to partition {} was refused", call.partition)),
                 _ => {}
             }
         }

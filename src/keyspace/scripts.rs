@@ -94,12 +94,16 @@ impl Request {
         &self.pipeline
     }
 
-    /// What loads this request's scripts.
-    pub(super) fn loading(&self) -> Pipeline {
-        let mut loading = Pipeline::new();
+    /// The same with its scripts loaded first: so many replies come before those of the request itself.
+    pub(super) fn with_scripts(&self) -> (usize, Pipeline) {
+        let mut all = Pipeline::new();
+        all.ignore_errors();
         for script in &self.scripts {
-            loading.cmd("SCRIPT").arg("LOAD").arg(script.code()).ignore();
+            all.cmd("SCRIPT").arg("LOAD").arg(script.code());
         }
-        loading
+        for command in self.pipeline.cmd_iter() {
+            all.add_command(command.clone());
+        }
+        (self.scripts.len(), all)
     }
 }

@@ -32,7 +32,9 @@ pub enum ServeError {
     #[error("--dev serves on loopback only, and server.listen is {0}; 127.0.0.1:8080 would do")]
     NotLoopback(SocketAddr),
     /// The address is taken or not ours.
-    #[error("cannot listen on {address}: {cause}")]
+    #[error(
+        "cannot listen on {address}: {cause}; choose another with --listen or server.listen, port 0 takes a free one"
+    )]
     Listen {
         /// As configured.
         address: SocketAddr,

@@ -5,9 +5,12 @@
 
 mod boards;
 mod check_ins;
+mod faults;
+mod graphql_ws;
 mod harness;
 mod identity;
 mod live;
 mod managed_redis;
 mod models;
 mod presence;
+mod startup;

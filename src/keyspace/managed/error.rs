@@ -41,11 +41,11 @@ pub enum ManagedError {
         reason: &'static str,
     },
     /// It ended before it took commands.
-    #[error("the private Redis ended while starting ({status}); the end of its log:\n{log}")]
+    #[error("the private Redis ended while starting ({status}): {log}")]
     Ended {
         /// Exit status or signal.
         status: String,
-        /// The last lines of its log.
+        /// What it complained about last.
         log: String,
     },
     /// A Redis of an earlier server still has the data, and cannot be told to go.

@@ -39,8 +39,8 @@ const SETTINGS: &[[&str; 2]] = &[
     ["--daemonize", "no"],
 ];
 
-/// Enough of the log to tell why it ended.
-const LAST_LINES: usize = 12;
+/// Enough complaints to tell why it ended; the whole log goes to ours.
+const LAST_COMPLAINTS: usize = 3;
 
 /// Lines that Redis before 7.2 marks as warnings although they are none.
 const CHATTER: &[&str] = &[
@@ -132,7 +132,7 @@ impl Process {
         }
     }
 
-    /// The end of its log, once it has ended.
+    /// Its last complaints in one line, once it has ended.
     pub(super) async fn last_words(self) -> String {
         // A child of Redis' own may keep the pipe open for a while.
         match timeout(Duration::from_secs(1), self.log).await {
@@ -180,10 +180,10 @@ fn sweep(home: &Path) {
     }
 }
 
-/// Passes the log of Redis on to ours, and answers its last lines when it ends.
+/// Passes the log of Redis on to ours, and answers its last complaints when it ends.
 async fn forward(log: Receiver) -> String {
     let mut lines = BufReader::new(log).split(b'\n');
-    let mut last = VecDeque::with_capacity(LAST_LINES);
+    let mut last = VecDeque::with_capacity(LAST_COMPLAINTS);
     // A broken pipe ends the log too.
     while let Ok(Some(line)) = lines.next_segment().await {
         let line = String::from_utf8_lossy(&line).trim_end().to_owned();
@@ -191,15 +191,20 @@ async fn forward(log: Receiver) -> String {
             continue;
         }
         match read_line(&line) {
-            (true, text) => warn!(target: "redis", "{text}"),
+            (true, text) => {
+                warn!(target: "redis", "{text}");
+                if last.len() == LAST_COMPLAINTS {
+                    last.pop_front();
+                }
+                last.push_back(text.to_owned());
+            }
             (false, text) => debug!(target: "redis", "{text}"),
         }
-        if last.len() == LAST_LINES {
-            last.pop_front();
-        }
-        last.push_back(line);
     }
-    Vec::from(last).join("\n")
+    if last.is_empty() {
+        return "it did not say why".to_owned();
+    }
+    Vec::from(last).join("; ")
 }
 
 /// Whether a line warns, and its text without the head that our own log has too.

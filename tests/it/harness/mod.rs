@@ -2,9 +2,13 @@
 
 mod answers;
 mod app;
+mod process;
 mod shape;
 mod socket;
+mod waiting;
 
 pub use answers::*;
 pub use app::{Caller, TestApp, at, both_partitions, date, spawn_app};
+pub use process::{Place, Server, is_alive, run, signal, tallyboard};
 pub use socket::Socket;
+pub use waiting::eventually;
