@@ -35,13 +35,20 @@ struct Bench {
 
 #[tokio::main]
 async fn main() {
-    let members: usize = std::env::var("MEMBERS").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
+    let members: usize = std::env::var("MEMBERS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1_000_000);
     let dir = tempfile::tempdir().unwrap();
     let mut settings = Settings::default();
     settings.server.data_dir = dir.path().join("data");
     settings.redis.durability = Durability::EverySec;
     settings.redis.timeout_ms = 60_000;
-    settings.board = vec![config::Board { id: "points".into(), windows: vec![7, 30], ..Default::default() }];
+    settings.board = vec![config::Board {
+        id: "points".into(),
+        windows: vec![7, 30],
+        ..Default::default()
+    }];
     let backing = Backing::start(&settings).await.unwrap();
     let today: DateTime<Utc> = "2027-06-15T12:00:00Z".parse().unwrap();
     let clock = Clock::manual(today - TimeDelta::days(DAYS - 1));
@@ -49,7 +56,13 @@ async fn main() {
     let client = redis::Client::open(backing.address().clone()).unwrap();
     let redis = client.get_multiplexed_async_connection().await.unwrap();
     let board = app.boards.boards().get("points").unwrap().clone();
-    let mut bench = Bench { app, clock, board, redis, members };
+    let mut bench = Bench {
+        app,
+        clock,
+        board,
+        redis,
+        members,
+    };
     bench.fill(today).await;
     bench.report().await;
     drop(bench);
@@ -64,14 +77,20 @@ impl Bench {
             self.clock.set(today - TimeDelta::days(back));
             for first in (0..A_DAY).step_by(BATCH) {
                 let shift = back as usize * 7_919;
-                self.score((first..first + BATCH).map(|i| (i * 31 + shift) % self.members)).await;
+                self.score((first..first + BATCH).map(|i| (i * 31 + shift) % self.members))
+                    .await;
             }
         }
         self.clock.set(today);
         for first in (0..self.members).step_by(BATCH) {
             self.score(first..(first + BATCH).min(self.members)).await;
         }
-        println!("filled {} members and {} days in {:.0?}", self.members, DAYS, began.elapsed());
+        println!(
+            "filled {} members and {} days in {:.0?}",
+            self.members,
+            DAYS,
+            began.elapsed()
+        );
     }
 
     async fn score(&self, users: impl Iterator<Item = usize>) {
@@ -81,7 +100,15 @@ impl Bench {
                 // A few thousand distinct points, so that there are ties to be kept in order.
                 let points = 1 + (i as i64 * 2_654_435_761) % 5_000;
                 let (board, user) = (&*self.board, user(i));
-                (Score { board, user, operator: ScoreOperator::Increment, points }, Operation::unique(now))
+                (
+                    Score {
+                        board,
+                        user,
+                        operator: ScoreOperator::Increment,
+                        points,
+                    },
+                    Operation::unique(now),
+                )
             })
             .collect();
         for outcome in self.app.boards.submit_many(&scores, now).await {
@@ -90,30 +117,44 @@ impl Bench {
     }
 
     async fn report(&mut self) {
-        println!("\n{:<44} {:>8} {:>12} {:>12}", "Redis' own time at this size", "calls", "us a call", "longest us");
+        println!(
+            "\n{:<44} {:>8} {:>12} {:>12}",
+            "Redis' own time at this size", "calls", "us a call", "longest us"
+        );
         let app = self.app.clone();
         let (boards, board, now) = (&app.boards, self.board.clone(), self.clock.now());
-        let all_time = boards.period(&board, Period::AllTime, app.zone.date_of(now), now).unwrap();
+        let all_time = boards
+            .period(&board, Period::AllTime, app.zone.date_of(now), now)
+            .unwrap();
         let week = boards.window(&board, 7, now).unwrap();
         let members = self.members;
         let someone = move |i: usize| user((i * 7_907) % members);
 
         self.measure("submitScore, 4 periods and 2 windows", async |i| {
-            let score =
-                Score { board: &board, user: someone(i), operator: ScoreOperator::Increment, points: 1 + i as i64 % 50 };
+            let score = Score {
+                board: &board,
+                user: someone(i),
+                operator: ScoreOperator::Increment,
+                points: 1 + i as i64 % 50,
+            };
             boards.submit(&score, now, &Operation::unique(now)).await.unwrap();
         })
         .await;
         for method in [RankMethod::Ordinal, RankMethod::Competition, RankMethod::Dense] {
             self.measure(&format!("rank, {method:?}"), async |i| {
-                let standing = boards.standing(&board, &all_time, &someone(i), now).await.unwrap().unwrap();
+                let standing = boards
+                    .standing(&board, &all_time, &someone(i), now)
+                    .await
+                    .unwrap()
+                    .unwrap();
                 boards.rank(&board, &all_time, &standing, method).await.unwrap();
             })
             .await;
         }
         for (name, span) in [("ALL_TIME", &all_time), ("last 7 days", &week)] {
             let top = async |span: &Span| boards.top(&board, span, 10, now).await.unwrap();
-            self.measure(&format!("top 10, {name}"), async |_| drop(top(span).await)).await;
+            self.measure(&format!("top 10, {name}"), async |_| drop(top(span).await))
+                .await;
             self.measure(&format!("around, radius 5, {name} (three scripts)"), async |i| {
                 boards.around(&board, span, &someone(i), 5, now).await.unwrap();
             })
@@ -144,29 +185,64 @@ impl Bench {
     async fn reset(&mut self) {
         for (name, value) in [("slowlog-log-slower-than", "0"), ("slowlog-max-len", "100000")] {
             let mut set = redis::cmd("CONFIG");
-            set.arg("SET").arg(name).arg(value).exec_async(&mut self.redis).await.unwrap();
+            set.arg("SET")
+                .arg(name)
+                .arg(value)
+                .exec_async(&mut self.redis)
+                .await
+                .unwrap();
         }
-        redis::cmd("SLOWLOG").arg("RESET").exec_async(&mut self.redis).await.unwrap();
-        redis::cmd("CONFIG").arg("RESETSTAT").exec_async(&mut self.redis).await.unwrap();
+        redis::cmd("SLOWLOG")
+            .arg("RESET")
+            .exec_async(&mut self.redis)
+            .await
+            .unwrap();
+        redis::cmd("CONFIG")
+            .arg("RESETSTAT")
+            .exec_async(&mut self.redis)
+            .await
+            .unwrap();
     }
 
     async fn print(&mut self, name: &str) {
-        let stats: String = redis::cmd("INFO").arg("commandstats").query_async(&mut self.redis).await.unwrap();
-        let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:")).unwrap_or_default();
-        let field = |name: &str| line.split(',').find_map(|field| field.strip_prefix(name)).unwrap_or_default();
-        let slow: Vec<Vec<redis::Value>> =
-            redis::cmd("SLOWLOG").arg("GET").arg(-1).query_async(&mut self.redis).await.unwrap();
+        let stats: String = redis::cmd("INFO")
+            .arg("commandstats")
+            .query_async(&mut self.redis)
+            .await
+            .unwrap();
+        let line = stats
+            .lines()
+            .find_map(|line| line.strip_prefix("cmdstat_evalsha:"))
+            .unwrap_or_default();
+        let field = |name: &str| {
+            line.split(',')
+                .find_map(|field| field.strip_prefix(name))
+                .unwrap_or_default()
+        };
+        let slow: Vec<Vec<redis::Value>> = redis::cmd("SLOWLOG")
+            .arg("GET")
+            .arg(-1)
+            .query_async(&mut self.redis)
+            .await
+            .unwrap();
         let longest = slow
             .iter()
             .filter_map(|entry| match entry.as_slice() {
                 [_, _, redis::Value::Int(us), redis::Value::Array(words), ..] => match words.first() {
-                    Some(redis::Value::BulkString(name)) if name.eq_ignore_ascii_case(b"evalsha") => Some(*us),
+                    Some(redis::Value::BulkString(name)) if name.eq_ignore_ascii_case(b"evalsha") => {
+                        Some(*us)
+                    }
                     _ => None,
                 },
                 _ => None,
             })
             .max();
-        println!("{name:<44} {:>8} {:>12} {:>12}", field("calls="), field("usec_per_call="), longest.unwrap_or(0));
+        println!(
+            "{name:<44} {:>8} {:>12} {:>12}",
+            field("calls="),
+            field("usec_per_call="),
+            longest.unwrap_or(0)
+        );
     }
 }
 

@@ -77,6 +77,8 @@ fn in_words(error: &RedisError) -> String {
 /// A Redis to work with: somebody else's, or the private one of a data directory.
 pub struct Backing {
     address: ConnectionInfo,
+    /// Whether it is the private Redis of a server that runs already.
+    beside: bool,
     /// Ours to stop, with the directory that stays locked meanwhile.
     private: Option<(ManagedRedis, DataDir)>,
 }
@@ -95,6 +97,7 @@ impl Backing {
                 .map_err(StartError::Address)?;
             return Ok(Backing {
                 address,
+                beside: false,
                 private: None,
             });
         }
@@ -106,6 +109,7 @@ impl Backing {
         let redis = managed::start(&dir, durability).await?;
         Ok(Backing {
             address: at_socket(redis.socket())?,
+            beside: false,
             private: Some((redis, dir)),
         })
     }
@@ -117,6 +121,7 @@ impl Backing {
                 match managed::running_socket(&settings.server.data_dir) {
                     Some(socket) => Ok(Backing {
                         address: at_socket(&socket)?,
+                        beside: true,
                         private: None,
                     }),
                     None => Err(in_use.into()),
@@ -191,7 +196,12 @@ impl App {
         }
         let keys = Keys::new(&settings.redis.prefix);
         let channel = keys.changes();
-        let keyspace = meta::open(connection, keys, &layout(&settings, &zone, &boards)).await?;
+        let keyspace = meta::open(
+            connection,
+            keys,
+            &layout(&settings, &zone, &boards, backing.beside),
+        )
+        .await?;
         let ids = boards.iter().map(|board| board.id.clone());
         let changes =
             Changes::listen(backing.address().clone(), channel, ids).map_err(StartError::Address)?;
@@ -239,9 +249,10 @@ pub async fn keep(app: Weak<App>) {
     }
 }
 
-fn layout(settings: &Settings, zone: &Zone, boards: &Boards) -> Layout {
+fn layout(settings: &Settings, zone: &Zone, boards: &Boards, beside: bool) -> Layout {
     Layout {
         partitions: settings.redis.partitions,
+        beside,
         day: format!("{} {}", zone.name(), zone.starts_at().format("%H:%M")),
         boards: boards
             .iter()

@@ -150,6 +150,13 @@ impl Settings {
                 1_000,
             )?;
         }
+        for (key, days) in [
+            ("retention.day_boards_days", self.retention.day_boards_days),
+            ("retention.week_boards_days", self.retention.week_boards_days),
+            ("retention.month_boards_days", self.retention.month_boards_days),
+        ] {
+            within(key, days.into(), 0, 36_600)?;
+        }
         within("makeup.window_days", self.makeup.window_days.into(), 0, 366)?;
         within(
             "presence.window_seconds",
@@ -164,6 +171,36 @@ impl Settings {
 
     /// A key that is read but not served yet must not look as if it worked.
     fn check_what_is_to_come(&self) -> Result<(), ConfigError> {
+        let defaults = Settings::default();
+        for (key, set) in [
+            (
+                "server.metrics_listen",
+                self.server.metrics_listen != defaults.server.metrics_listen,
+            ),
+            (
+                "server.base_path",
+                self.server.base_path != defaults.server.base_path,
+            ),
+            (
+                "server.trusted_proxies",
+                self.server.trusted_proxies != defaults.server.trusted_proxies,
+            ),
+            ("ledger.max_lag", self.ledger.max_lag != defaults.ledger.max_lag),
+            ("makeup.window_days", self.makeup != defaults.makeup),
+            (
+                "presence.max_rooms_per_user",
+                self.presence.max_rooms_per_user != defaults.presence.max_rooms_per_user,
+            ),
+            (
+                "presence.max_sessions_per_user",
+                self.presence.max_sessions_per_user != defaults.presence.max_sessions_per_user,
+            ),
+            ("auth", self.auth != config_auth(self.auth.public_reads)),
+        ] {
+            if set {
+                return Err(ConfigError::unusable(key, "cannot be set yet; leave it out"));
+            }
+        }
         if self.redis.url.contains(',') {
             return Err(ConfigError::unusable(
                 "redis.url",
@@ -183,6 +220,14 @@ impl Settings {
             ));
         }
         Ok(())
+    }
+}
+
+/// The defaults of `[auth]` but for what is served already.
+fn config_auth(public_reads: bool) -> Auth {
+    Auth {
+        public_reads,
+        ..Auth::default()
     }
 }
 

@@ -240,13 +240,17 @@ async fn import<E: std::error::Error + Send + Sync + 'static>(
     common: &Common,
     work: impl AsyncFnOnce(&App) -> Result<Summary, E>,
 ) -> Result<(), Failure> {
+    let stopped = stop_signal()?;
     let settings = common.settings(None)?;
     let backing = Backing::join_or_start(&settings).await?;
-    let outcome: Result<Summary, Failure> = async {
+    let importing = async {
         let app: Arc<App> = App::open(settings, common.clock(), &backing).await?;
-        Ok(work(&app).await?)
-    }
-    .await;
+        Ok::<Summary, Failure>(work(&app).await?)
+    };
+    let outcome = tokio::select! {
+        outcome = importing => outcome,
+        () = stopped => Err("stopped half-way. Run it again: it goes on where it stopped and doubles nothing".into()),
+    };
     backing.stop().await;
     say(&format!("{}\n", outcome?))
 }

@@ -120,7 +120,7 @@ pub enum CheckInOutcome {
 impl From<Earned> for Reward {
     fn from(earned: Earned) -> Reward {
         Reward {
-            points: SafeInt(earned.points),
+            points: SafeInt::from(earned.points),
             make_up_cards: int(earned.cards),
         }
     }
@@ -129,7 +129,7 @@ impl From<Earned> for Reward {
 impl From<Earned> for Wallet {
     fn from(held: Earned) -> Wallet {
         Wallet {
-            points: SafeInt(held.points),
+            points: SafeInt::from(held.points),
             make_up_cards: int(held.cards),
         }
     }
@@ -144,7 +144,7 @@ impl Streak {
             checked_in_today: streak.checked_in_today,
             at_risk: streak.at_risk,
             ends_at: streak.ends_at,
-            last_date: streak.last_date.map(Date),
+            last_date: streak.last_date.map(Date::from),
             next_reward: Some(checkins.rewards().for_streak(streak.current + 1).into()),
         }
     }
@@ -166,7 +166,7 @@ impl CheckInPayload {
         };
         CheckInPayload {
             outcome,
-            date: Date(receipt.record.last),
+            date: Date::from(receipt.record.last),
             reward: receipt.record.paid.into(),
             streak: Streak::of(checkins, Some(&receipt.record), now),
             wallet: receipt.record.wallet.into(),
@@ -191,18 +191,18 @@ impl CheckInQuery {
             let user = access::acting_for(ctx, user_id)?;
             let checkins = &ctx.app().checkins;
             let today = checkins.zone().date_of(ctx.now());
-            let month = month.map_or(Month::of(today), |month| month.0);
+            let month = month.map_or(Ok(Month::of(today)), |month| month.get())?;
             let (record, done) = checkins.month(&user, month).await?;
             let since = checkins.kept_since(today);
             let days = calendar::days(checkins.zone(), month, today, since, record.as_ref(), &done);
             Ok(Calendar {
                 user: User::from(&user),
-                month: CalendarMonth(month),
+                month: CalendarMonth::from(month),
                 checked_in_days: days.iter().filter(|day| day.state == DayState::CheckedIn).count() as i32,
                 days: days
                     .iter()
                     .map(|day| CalendarDay {
-                        date: Date(day.date),
+                        date: Date::from(day.date),
                         state: day.state,
                     })
                     .collect(),
@@ -221,22 +221,23 @@ impl CheckInQuery {
     ) -> Option<async_graphql::Result<Vec<CheckIn>>> {
         answer(async {
             let user = access::acting_for(ctx, user_id)?;
-            if from.0 > to.0 {
+            let (from, to) = (from.get()?, to.get()?);
+            if from > to {
                 return Err(Error::BadUserInput(format!(
                     "from ({}) lies after to ({})",
-                    from.0, to.0
+                    from, to
                 )));
             }
-            if (to.0 - from.0).num_days() >= MAX_RANGE_DAYS {
+            if (to - from).num_days() >= MAX_RANGE_DAYS {
                 return Err(Error::BadUserInput(format!(
                     "a range has at most {MAX_RANGE_DAYS} days"
                 )));
             }
-            let dates = ctx.app().checkins.dates(&user, from.0, to.0).await?;
+            let dates = ctx.app().checkins.dates(&user, from, to).await?;
             Ok(dates
                 .into_iter()
                 .map(|date| CheckIn {
-                    date: Date(date),
+                    date: Date::from(date),
                     kind: CheckInKind::Normal,
                 })
                 .collect())

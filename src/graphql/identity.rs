@@ -50,7 +50,7 @@ impl IdentityQuery {
         let zone = &ctx.app().zone;
         let today = zone.date_of(ctx.now());
         BusinessDay {
-            date: Date(today),
+            date: Date::from(today),
             time_zone: zone.name().into(),
             starts_at: zone.start_of(today),
             ends_at: zone.end_of(today),

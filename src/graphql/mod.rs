@@ -4,6 +4,7 @@
 //! call one use case and shape the answer; they decide nothing.
 
 pub mod access;
+mod codes;
 pub mod identity;
 pub mod page_info;
 pub mod scalars;
@@ -51,6 +52,7 @@ pub fn schema(app: Arc<App>) -> TallyboardSchema {
     Schema::build(Query::default(), Mutation::default(), Subscription::default())
         .data(DataLoader::new(ProfileLoader(app.profiles.clone()), tokio::spawn))
         .data(app)
+        .extension(codes::EveryErrorHasACode)
         .limit_depth(MAX_DEPTH)
         .finish()
 }

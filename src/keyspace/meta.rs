@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use super::rows::{NextRows, row_cache};
@@ -27,6 +27,8 @@ pub struct Layout {
     pub partitions: u32,
     /// The zone and the time of day at which its day starts, such as `Europe/Berlin 04:00`.
     pub day: String,
+    /// Whether a server already runs on this data: then nothing that it goes by is replaced.
+    pub beside: bool,
     /// How each board's scores are encoded: parts such as `max_points=100` or `DAY=29 bits of 1 ms`, separated by
     /// spaces. Each part has to stay as it is.
     pub boards: BTreeMap<BoardId, String>,
@@ -73,6 +75,7 @@ pub async fn open(connection: Connection, keys: Keys, layout: &Layout) -> Result
         "partitions",
         &layout.partitions.to_string(),
     )?;
+    let found = adopt(&connection, &keys, layout, found).await?;
     let generation = found.get("generation").cloned().unwrap_or_default();
     let partitions = partitions(&connection, &keys, layout.partitions).await?;
     for (number, partition) in partitions.iter().enumerate() {
@@ -82,14 +85,6 @@ pub async fn open(connection: Connection, keys: Keys, layout: &Layout) -> Result
             )));
         }
     }
-    adopt(
-        &connection,
-        &keys,
-        layout,
-        &found,
-        partitions.iter().all(|p| p.rows == 0),
-    )
-    .await?;
     let keyspace = Arc::new(Keyspace {
         connection,
         keys,
@@ -99,8 +94,11 @@ pub async fn open(connection: Connection, keys: Keys, layout: &Layout) -> Result
         stale: false.into(),
         rows: row_cache(),
         next_rows: NextRows::new(partitions.iter().map(|p| p.rows).collect()),
+        audit: OnceLock::new(),
     });
-    tokio::spawn(audit(Arc::downgrade(&keyspace)));
+    keyspace
+        .audit
+        .get_or_init(|| tokio::spawn(audit(Arc::downgrade(&keyspace))).abort_handle());
     Ok(keyspace)
 }
 
@@ -143,14 +141,24 @@ async fn create(connection: &Connection, keys: &Keys, layout: &Layout) -> Result
     }
     let found = read(connection, keys).await?;
     compare(&found, "redis.partitions", "partitions", &partitions)?;
+    begin(connection, keys, layout.partitions, &found).await?;
+    tracing::info!(partitions, day = layout.day, "Redis was empty; created the data");
+    Ok(())
+}
+
+/// Puts the generation that `meta` names in force in every partition. Whoever writes under another one is refused.
+async fn begin(
+    connection: &Connection,
+    keys: &Keys,
+    partitions: u32,
+    meta: &HashMap<String, String>,
+) -> Result<(), MetaError> {
     let mut request = Request::new();
-    for p in (0..layout.partitions).map(Partition::number) {
-        let mut set = redis::cmd("HSETNX");
-        set.arg(keys.generation(p)).arg("id").arg(found.get("generation"));
-        request.command(set);
-        let mut count = redis::cmd("HSETNX");
+    for p in (0..partitions).map(Partition::number) {
+        let (mut name, mut count) = (redis::cmd("HSET"), redis::cmd("HSETNX"));
+        name.arg(keys.generation(p)).arg("id").arg(meta.get("generation"));
         count.arg(keys.generation(p)).arg("events").arg(0);
-        request.command(count);
+        request.command(name).command(count);
     }
     for value in connection.run(&request).await? {
         reply::<i64>(value)?;
@@ -158,7 +166,6 @@ async fn create(connection: &Connection, keys: &Keys, layout: &Layout) -> Result
     let mut opened = redis::cmd("HSET");
     opened.arg(keys.meta()).arg("state").arg("open");
     one::<i64>(connection, opened).await?;
-    tracing::info!(partitions, day = layout.day, "Redis was empty; created the data");
     Ok(())
 }
 
@@ -174,43 +181,67 @@ fn compare(found: &HashMap<String, String>, what: &str, field: &str, wanted: &st
 }
 
 /// Settles what may still change: the day while nobody has written at all, a board's plan while nobody has scored on
-/// it, and always which periods a board keeps.
+/// it, and always which periods a board keeps. Answers with what is in force then.
+///
+/// Replacing the day or a plan begins a new generation, so that another node which still goes by the old one is refused
+/// instead of writing what nobody could read.
 async fn adopt(
     connection: &Connection,
     keys: &Keys,
     layout: &Layout,
-    found: &HashMap<String, String>,
-    nobody: bool,
-) -> Result<(), MetaError> {
-    let mut set = redis::cmd("HSET");
-    set.arg(keys.meta()).arg("state").arg("open");
-    if nobody {
-        set.arg("day").arg(&layout.day);
-    } else {
-        compare(
-            found,
-            "the day (day.time_zone and day.starts_at)",
-            "day",
-            &layout.day,
-        )?;
+    found: HashMap<String, String>,
+) -> Result<HashMap<String, String>, MetaError> {
+    let (mut settled, mut replaced) = (Vec::new(), false);
+    let day = "the day (day.time_zone and day.starts_at)";
+    if let Err(differs) = compare(&found, day, "day", &layout.day) {
+        let written = partitions(connection, keys, layout.partitions)
+            .await?
+            .iter()
+            .any(|p| p.rows > 0);
+        if written || layout.beside {
+            return Err(differs);
+        }
+        settled.push(("day".to_owned(), layout.day.clone()));
+        replaced = true;
     }
     for (board, plan) in &layout.boards {
         let field = format!("board:{board}");
-        let known = found.get(&field);
-        if known == Some(plan) {
-            continue;
-        }
-        match known {
-            Some(known) if was_written(connection, keys, layout.partitions, board).await? => {
-                set.arg(field).arg(extended(board, known, plan)?);
-            }
-            _ => {
-                set.arg(field).arg(plan);
+        let known = found.get(&field).filter(|known| *known != plan);
+        let extended = known.map(|known| extended(board, known, plan)).transpose();
+        match (found.get(&field), extended) {
+            (Some(_), Ok(None)) => {}
+            (_, Ok(extended)) => settled.push((field, extended.unwrap_or_else(|| plan.clone()))),
+            (_, Err(differs)) => {
+                if layout.beside || was_written(connection, keys, layout.partitions, board).await? {
+                    return Err(differs);
+                }
+                settled.push((field, plan.clone()));
+                replaced = true;
             }
         }
     }
+    if replaced {
+        settled.push(("generation".into(), unique_name()));
+        settled.push(("state".into(), "opening".into()));
+    }
+    if settled.is_empty() {
+        return Ok(found);
+    }
+    let mut set = redis::cmd("HSET");
+    set.arg(keys.meta());
+    settled.iter().for_each(|(field, value)| {
+        set.arg(field).arg(value);
+    });
     one::<i64>(connection, set).await?;
-    Ok(())
+    let found = read(connection, keys).await?;
+    if replaced {
+        begin(connection, keys, layout.partitions, &found).await?;
+        tracing::info!(
+            day = layout.day,
+            "nobody had written yet: the new settings are in force"
+        );
+    }
+    Ok(found)
 }
 
 /// What is `known` of a board that has been written, with the parts that are new in `wanted`. A period that is no

@@ -17,9 +17,11 @@ pub mod partition;
 pub mod rows;
 pub mod scripts;
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use redis::{FromRedisValue, Value};
+use tokio::task::AbortHandle;
 
 pub use connection::{Connection, Unavailable};
 pub use keys::Keys;
@@ -42,6 +44,15 @@ pub struct Keyspace {
     stale: AtomicBool,
     rows: rows::RowCache,
     next_rows: rows::NextRows,
+    audit: OnceLock<AbortHandle>,
+}
+
+impl Drop for Keyspace {
+    fn drop(&mut self) {
+        if let Some(audit) = self.audit.get() {
+            audit.abort(); // it holds the connection while it waits
+        }
+    }
 }
 
 impl Keyspace {

@@ -4,8 +4,8 @@
 --       5 how KEYS[3] remembers: 'operation' (the answer), 'place' (an import's last place), 'none' (the script may be
 --         run twice as it is)
 --       6 for an operation: for how long (ms), now (ms), digest of the arguments ('-': the server made the operation, no
---         other call can bear its name); for a place: this one
--- Reply {'DONE', events counted, answer}; {'REPLAYED', events counted, answer as first given, when it was (ms)};
+--         other call can bear its name), this call; for a place: this one
+-- Reply {'DONE', events counted, answer}, also when the same call comes again; {'REPLAYED', events counted, answer as first given, when it was (ms)};
 --       {'CONFLICT', events counted, ''} when the same operation came with other arguments. Or the errors STALE (the data
 --       is not what the caller has seen), NOROW (the row bears another name: ask for the row anew), GAP (the place before
 --       this one is missing). (Redis takes the first word of an error for its code only if more words follow.)
@@ -15,15 +15,16 @@ if state[1] ~= ARGV[1] or events < tonumber(ARGV[2]) then
   return redis.error_reply('STALE generation or event count')
 end
 if redis.call('HGET', KEYS[2], ARGV[3]) ~= ARGV[4] then return redis.error_reply('NOROW the row bears another name') end
-local kept_ms, now_ms, arguments
+local kept_ms, now_ms, arguments, this_call
 if ARGV[5] == 'operation' then
-  kept_ms, now_ms, arguments = string.match(ARGV[6], '^(%d+) (%-?%d+) (%S+)$')
+  kept_ms, now_ms, arguments, this_call = string.match(ARGV[6], '^(%d+) (%-?%d+) (%S+) (%S+)$')
   local remembered = redis.call('GET', KEYS[3])
   if remembered then
-    local at, digest, answer = string.match(remembered, '^(%-?%d+) (%S+) (.*)$')
+    local at, digest, call, answer = string.match(remembered, '^(%-?%d+) (%S+) (%S+) (.*)$')
     -- Whether it still counts is the clock's to say; the key's TTL only clears it away some time later.
     if tonumber(now_ms) - tonumber(at) < tonumber(kept_ms) then
       if digest ~= arguments then return { 'CONFLICT', events, '' } end
+      if call == this_call then return { 'DONE', events, answer } end
       return { 'REPLAYED', events, answer, tonumber(at) }
     end
   end
@@ -40,7 +41,7 @@ local function done(changed, answer, final)
   if changed then events = redis.call('HINCRBY', KEYS[1], 'events', 1) end
   if ARGV[5] == 'operation' and (changed or (final and arguments ~= '-')) then
     local ttl = whole(math.ceil(tonumber(kept_ms) * 25 / 24))
-    redis.call('SET', KEYS[3], now_ms .. ' ' .. arguments .. ' ' .. answer, 'PX', ttl)
+    redis.call('SET', KEYS[3], table.concat({ now_ms, arguments, this_call, answer }, ' '), 'PX', ttl)
   end
   return { 'DONE', events, answer }
 end

@@ -27,6 +27,8 @@ pub struct Operation {
     arguments: Option<String>,
     remembered: Duration,
     at: DateTime<Utc>,
+    /// Tells our own sending again from the client's: only the client's is a replay.
+    call: String,
 }
 
 impl Operation {
@@ -37,6 +39,7 @@ impl Operation {
             arguments: None,
             remembered: OWN,
             at: now,
+            call: "-".into(),
         }
     }
 
@@ -64,6 +67,7 @@ impl Operation {
             arguments: Some(digest(arguments)),
             remembered: CLIENTS,
             at: now,
+            call: random::unique_name(),
         })
     }
 
@@ -77,13 +81,14 @@ impl Operation {
         &self.name
     }
 
-    /// How `mutation.lua` is told: for how long it is remembered (ms), now (ms), the digest of the arguments.
+    /// How `mutation.lua` is told: for how long it is remembered (ms), now (ms), the digest of the arguments, this call.
     pub(super) fn told(&self) -> String {
         let arguments = self.arguments.as_deref().unwrap_or("-");
         format!(
-            "{} {} {arguments}",
+            "{} {} {arguments} {}",
             self.remembered.as_millis(),
-            self.at.timestamp_millis()
+            self.at.timestamp_millis(),
+            self.call
         )
     }
 }

@@ -55,7 +55,8 @@ fn first_of(first: i32) -> Result<usize, Error> {
 fn span(ctx: &Context<'_>, board: &Board, span: Option<BoardSpan>, on: Option<Date>) -> Result<Span, Error> {
     let (app, now) = (ctx.app(), ctx.now());
     let today = app.zone.date_of(now);
-    if let Some(Date(date)) = on.filter(|on| on.0 > today) {
+    let on = on.map(|on| on.get()).transpose()?;
+    if let Some(date) = on.filter(|date| *date > today) {
         return Err(Error::BadUserInput(format!(
             "on ({date}) lies in the future: today is {today}"
         )));
@@ -70,13 +71,12 @@ fn span(ctx: &Context<'_>, board: &Board, span: Option<BoardSpan>, on: Option<Da
         (Some(BoardSpan::Heat(true)), None) => app.boards.heat(board),
         (Some(BoardSpan::LastDays(days)), None) => app.boards.window(board, days.into(), now),
         (Some(BoardSpan::Period(period)), on) => {
-            app.boards
-                .period(board, period.into(), on.map_or(today, |on| on.0), now)
+            app.boards.period(board, period.into(), on.unwrap_or(today), now)
         }
         (None, on) => {
             let first = board.plans.first().map(|plan| plan.period);
             let first = first.ok_or_else(|| Error::Internal(format!("board {} has no period", board.id)))?;
-            app.boards.period(board, first, on.map_or(today, |on| on.0), now)
+            app.boards.period(board, first, on.unwrap_or(today), now)
         }
     };
     span.map_err(|none| match none {
@@ -91,7 +91,7 @@ pub struct BoardQuery;
 
 #[Object]
 impl BoardQuery {
-    /// All boards, in the configured order.
+    /// All boards, in the configured order. Which there are is public.
     async fn boards(&self, ctx: &Context<'_>) -> Vec<BoardShown> {
         ctx.app()
             .boards

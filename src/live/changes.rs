@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -30,7 +29,7 @@ pub struct Changes {
 struct Shared {
     /// For each board how often it was said to have changed.
     boards: HashMap<BoardId, watch::Sender<u64>>,
-    hearing: AtomicBool,
+    hearing: watch::Sender<bool>,
 }
 
 impl Changes {
@@ -47,7 +46,7 @@ impl Changes {
             .collect();
         let shared = Arc::new(Shared {
             boards,
-            hearing: false.into(),
+            hearing: watch::channel(false).0,
         });
         let listener = tokio::spawn(supervise(client, channel, shared.clone()));
         Ok(Changes { shared, listener })
@@ -58,9 +57,17 @@ impl Changes {
         self.shared.boards.get(board).map(watch::Sender::subscribe)
     }
 
+    /// Waits until changes are heard, at most `patience`; whether they are.
+    pub async fn heard_within(&self, patience: Duration) -> bool {
+        let mut hearing = self.shared.hearing.subscribe();
+        timeout(patience, hearing.wait_for(|hearing| *hearing))
+            .await
+            .is_ok_and(|heard| heard.is_ok())
+    }
+
     /// Whether changes are heard at present.
     pub fn hearing(&self) -> bool {
-        self.shared.hearing.load(Ordering::Relaxed)
+        *self.shared.hearing.borrow()
     }
 }
 
@@ -94,7 +101,7 @@ async fn supervise(client: Client, channel: String, shared: Arc<Shared>) {
     let mut pause = SHORTEST;
     loop {
         let error = listen(&client, &channel, &shared).await;
-        if shared.hearing.swap(false, Ordering::Relaxed) {
+        if shared.hearing.send_replace(false) {
             pause = SHORTEST;
             tracing::warn!(%error, "deaf: lost the subscription to Redis");
         }
@@ -115,7 +122,7 @@ async fn listen(client: &Client, channel: &str, shared: &Shared) -> RedisError {
         Ok(Err(error)) => return error,
         Err(_) => return too_late("SUBSCRIBE was not confirmed in time"),
     };
-    shared.hearing.store(true, Ordering::Relaxed);
+    shared.hearing.send_replace(true);
     shared.everything_may_have_changed();
     loop {
         tokio::select! {

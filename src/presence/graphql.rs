@@ -52,7 +52,8 @@ impl PresenceMutation {
         &self,
         ctx: &Context<'_>,
         #[graphql(desc = "In this room; left out: on the site, in no room.")] room: Option<ID>,
-        #[graphql(desc = "Names the tab or device; left out: one per user.")] session: Option<ID>,
+        #[graphql(desc = "Names the tab or device. Each counts for its user, who counts once.")]
+        session: Option<ID>,
         #[graphql(desc = "Who; left out: the viewer. Another only for SERVICE.")] user_id: Option<ID>,
     ) -> Option<async_graphql::Result<HeartbeatPayload>> {
         answer(async {

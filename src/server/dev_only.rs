@@ -1,7 +1,8 @@
-//! What keeps `--dev` to this machine: no foreign Host, nothing that a proxy forwarded.
+//! What keeps `--dev` to this machine: no foreign Host or Origin, nothing that a proxy forwarded.
 //!
 //! In `--dev` callers name themselves, so a page on the web that gets a browser to resolve its name to 127.0.0.1 (DNS
-//! rebinding), or a proxy left in front by mistake, must not reach it.
+//! rebinding) or to open a socket to it (which the same-origin policy lets pass), or a proxy left in front by mistake,
+//! must not reach it.
 
 use std::net::IpAddr;
 
@@ -33,6 +34,16 @@ pub async fn guard(request: Request, next: Next) -> Response {
 fn refusal(headers: &HeaderMap) -> Option<String> {
     if let Some(name) = FORWARDED.into_iter().find(|name| headers.contains_key(*name)) {
         return Some(format!("the request was forwarded ({name})"));
+    }
+    if let Some(origin) = headers.get(header::ORIGIN) {
+        let host = origin
+            .to_str()
+            .ok()
+            .and_then(|origin| origin.split_once("://"))
+            .map(|(_, host)| host);
+        if !host.is_some_and(is_loopback) {
+            return Some(format!("the request comes from a page of {origin:?}"));
+        }
     }
     let host = headers
         .get(header::HOST)

@@ -19,6 +19,9 @@ use crate::clock::Clock;
 use crate::config::Settings;
 use crate::graphql;
 
+/// How long to wait for the subscription to Redis before serving without it.
+const FIRST_HEARING: Duration = Duration::from_secs(5);
+
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -81,6 +84,9 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
             return Err(error.into());
         }
     };
+    if !app.changes.heard_within(FIRST_HEARING).await {
+        tracing::warn!("changes in Redis are not heard yet; subscribers will wait for them");
+    }
     announce_the_day(&app);
     let keeper = tokio::spawn(crate::app::keep(Arc::downgrade(&app)));
     let (stop, mut stopping) = watch::channel(false);

@@ -192,26 +192,55 @@ async fn wrong_arguments_are_refused_in_words_and_change_nothing() {
     assert_eq!(users, None, "nobody was added");
 }
 
-/// Values that are no dates or numbers fail as the arguments of a document do: before anything runs.
 #[tokio::test(flavor = "multi_thread")]
-async fn impossible_dates_and_numbers_fail_their_document() {
+async fn impossible_dates_and_numbers_are_refused_in_their_field_and_in_words() {
     let app = spawn_app().await;
-    let range = "query ($from: Date!) { checkIns(from: $from, to: \"2026-03-01\") { date } }";
-    let month = "query ($month: Month) { calendar(month: $month) { month } }";
+    let range = "query ($from: Date!) { checkIns(userId: \"a\", from: $from, to: \"2026-03-01\") { date } }";
+    let month = "query ($month: Month) { calendar(userId: \"a\", month: $month) { month } }";
     let score = "mutation ($points: SafeInt!) { submitScore(input: { board: \"points\", points: $points, userId: \"a\" }) { outcome } }";
     let cases: [(&str, Value, &str); 7] = [
         (range, json!({ "from": "2026-02-30" }), "28 days"),
         (range, json!({ "from": "2026-13-01" }), "01 to 12"),
         (range, json!({ "from": "26-1-1" }), "YYYY-MM-DD"),
         (month, json!({ "month": "2026-13" }), "01 to 12"),
-        (month, json!({ "month": 2026 }), "Month"),
         (score, json!({ "points": 9_007_199_254_740_992_i64 }), "2^53"),
+        (score, json!({ "points": i64::MIN }), "2^53"),
         (score, json!({ "points": 1.5 }), "2^53"),
     ];
     for (query, variables, said) in cases {
         let answer = app.service().ask(query, variables.clone()).await;
-        let message = answer["errors"][0]["message"].as_str().unwrap_or_default();
+        let error = &answer["errors"][0];
+        let message = error["message"].as_str().unwrap_or_default();
+        assert_eq!(
+            answer["data"].as_object().unwrap().len(),
+            1,
+            "its key stays: {answer}"
+        );
+        assert_eq!(error["extensions"]["code"], "BAD_USER_INPUT", "{answer}");
         assert!(message.contains(said), "{variables}: {answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_cannot_be_run_is_refused_with_a_code() {
+    let app = spawn_app().await;
+    let deep = format!(
+        "{{ __schema {} }}",
+        "{ types { fields { type ".repeat(10) + "{ name }" + &"} } }".repeat(10)
+    );
+    for broken in [
+        "{",
+        "{ nothing }",
+        "{ calendar(month: 2026) { month } }",
+        "{ viewer }",
+        &deep,
+    ] {
+        let answer = app.anonymous().ask(broken, json!({})).await;
+        assert_eq!(
+            answer["errors"][0]["extensions"]["code"], "BAD_USER_INPUT",
+            "{broken}: {answer}"
+        );
+        assert!(answer["data"].is_null(), "{answer}");
     }
 }
 
@@ -238,6 +267,8 @@ async fn only_this_machine_is_served_and_nothing_that_was_forwarded() {
     let body = json!({ "query": "{ viewer { role } }" });
     for (header, value) in [
         ("Host", "evil.example"),
+        ("Origin", "https://evil.example"),
+        ("Origin", "null"),
         ("X-Forwarded-For", "10.0.0.1"),
         ("Forwarded", "for=10.0.0.1"),
     ] {

@@ -131,7 +131,7 @@ impl Leaderboard {
         ctx.app()
             .boards
             .previous_on(&self.board, period, self.now)
-            .map(Date)
+            .map(Date::from)
     }
 
     /// A date of the period after, for `on`; null if that has not begun.
@@ -139,7 +139,7 @@ impl Leaderboard {
         let Span::Period(period) = &*self.span else {
             return None;
         };
-        ctx.app().boards.next_on(period, self.now).map(Date)
+        ctx.app().boards.next_on(period, self.now).map(Date::from)
     }
 
     /// How many users stand on the board.
@@ -205,8 +205,8 @@ impl Leaderboard {
             };
             let before = before.map(|cursor| position(&cursor)).transpose()?;
             let (least, most) = (
-                min_points.map(|points| points.0),
-                max_points.map(|points| points.0),
+                min_points.map(|points| points.get()).transpose()?,
+                max_points.map(|points| points.get()).transpose()?,
             );
             let wanted = Wanted {
                 many,

@@ -33,17 +33,14 @@ pub struct SubmitScoreInput {
 impl SubmitScoreInput {
     /// The score that the caller of `ctx` may submit, and the operation that it is.
     pub fn score<'a>(self, ctx: &Context<'a>) -> Result<(Score<'a>, Operation), Error> {
+        let points = self.points.get()?;
         let board: &'a Arc<Board> = board(ctx, &self.board)?;
         let user = access::scoring_for(ctx, board, self.user_id)?;
         if self.operator.is_some() {
             access::choosing_operator(ctx)?;
         }
         let operator = self.operator.unwrap_or(board.operator);
-        let arguments = [
-            board.id.as_str(),
-            &format!("{operator:?}"),
-            &self.points.0.to_string(),
-        ];
+        let arguments = [board.id.as_str(), &format!("{operator:?}"), &points.to_string()];
         let (key, caller) = (self.idempotency_key.as_deref(), access::caller(ctx).name());
         let operation = Operation::keyed(key, &caller, "submitScore", &user, &arguments, ctx.now())?;
         Ok((
@@ -51,7 +48,7 @@ impl SubmitScoreInput {
                 board,
                 user,
                 operator,
-                points: self.points.0,
+                points,
             },
             operation,
         ))
@@ -193,7 +190,7 @@ impl PeriodStanding {
             // Scores answer with the places in calendar periods only.
             period: span.period().unwrap_or(crate::day::Period::AllTime).into(),
             period_key: span.key(),
-            previous_points: previous_points.map(SafeInt),
+            previous_points: previous_points.map(SafeInt::from),
             standing: standing.map(|standing| StandingShown::new(board.clone(), Arc::new(span), standing)),
         })
     }

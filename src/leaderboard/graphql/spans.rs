@@ -80,6 +80,6 @@ impl BoardShown {
 
     /// Points lie within this, both ways.
     async fn max_points(&self) -> SafeInt {
-        SafeInt(self.0.max_points)
+        SafeInt::from(self.0.max_points)
     }
 }

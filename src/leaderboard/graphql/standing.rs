@@ -64,7 +64,7 @@ impl StandingShown {
 
     /// The points; of heat, what is left of them now.
     async fn points(&self) -> SafeInt {
-        SafeInt(self.standing.points)
+        SafeInt::from(self.standing.points)
     }
 
     /// When the points were reached: approximate, never later than now. Null where ties do not go by time.
