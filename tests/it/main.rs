@@ -3,11 +3,14 @@
 //! [`harness`] starts servers and speaks to them; each other file is a feature, its tests named by what they promise.
 #![cfg(test)]
 
+mod board_model;
 mod boards;
 mod check_ins;
+mod edges;
 mod harness;
 mod identity;
 mod live;
 mod managed_redis;
 mod models;
+mod pages;
 mod presence;
