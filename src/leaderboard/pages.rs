@@ -157,10 +157,7 @@ impl Leaderboards {
                 }
             })
             .await?;
-        let parts: Vec<Part> = replies
-            .into_iter()
-            .map(read_part)
-            .collect::<Result<_, _>>()?;
+        let parts: Vec<Part> = replies.into_iter().map(read_part).collect::<Result<_, _>>()?;
         let sum = |get: fn(&Part) -> u64| parts.iter().map(get).sum::<u64>();
         let (version, participants, total) =
             (sum(|part| part.0.0), sum(|part| part.0.1), sum(|part| part.0.2));
