@@ -280,10 +280,14 @@ impl Span {
                     back.map(|points| half(points, out)),
                 )
             }
-            _ => (
-                front.map(|points| (sign * points * self.range()).to_string()),
-                back.map(|points| (sign * points * self.range() + self.range() - 1).to_string()),
-            ),
+            _ => {
+                // Callers may ask for points far beyond the board's, whose keys no longer fit 64 bits.
+                let first = |points: i64| i128::from(sign * points) * i128::from(self.range());
+                (
+                    front.map(|points| first(points).to_string()),
+                    back.map(|points| (first(points) + i128::from(self.range()) - 1).to_string()),
+                )
+            }
         };
         [
             front.unwrap_or_else(|| "-inf".into()),

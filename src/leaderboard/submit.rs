@@ -68,6 +68,18 @@ pub struct Score<'a> {
     pub points: i64,
 }
 
+impl Score<'_> {
+    /// Whether it would leave the board's range whatever the user holds. What is added may be twice the largest points:
+    /// that leads from one end to the other. It also keeps the script's sums exact.
+    fn is_hopeless(&self) -> bool {
+        let most = match self.operator {
+            ScoreOperator::Increment => self.board.max_points.saturating_mul(2),
+            ScoreOperator::Set | ScoreOperator::Best => self.board.max_points,
+        };
+        self.points.abs() > most
+    }
+}
+
 impl Leaderboards {
     /// Submits a score at `now`.
     pub async fn submit(
@@ -76,8 +88,7 @@ impl Leaderboards {
         now: DateTime<Utc>,
         operation: &Operation,
     ) -> Result<Submitted, Unavailable> {
-        if score.points.abs() > score.board.max_points {
-            // No operator could bring it back within; this also keeps the script's sums exact.
+        if score.is_hopeless() {
             return Ok(Submitted::OutOfRange);
         }
         let periods = self.periods_at(score.board, now, now);
@@ -103,9 +114,7 @@ impl Leaderboards {
     ) -> Vec<Result<Submitted, Unavailable>> {
         let mut outcomes: Vec<Option<Result<Submitted, Unavailable>>> = scores
             .iter()
-            .map(|(score, _)| {
-                (score.points.abs() > score.board.max_points).then_some(Ok(Submitted::OutOfRange))
-            })
+            .map(|(score, _)| score.is_hopeless().then_some(Ok(Submitted::OutOfRange)))
             .collect();
         for _ in 0..4 {
             let left: Vec<usize> = (0..scores.len()).filter(|&i| outcomes[i].is_none()).collect();
@@ -113,8 +122,10 @@ impl Leaderboards {
                 break;
             }
             if let Err(cause) = self.submit_left(scores, &left, &mut outcomes, now).await {
-                left.into_iter()
-                    .for_each(|i| outcomes[i] = Some(Err(cause.clone())));
+                // What was done stays done.
+                for outcome in outcomes.iter_mut().filter(|outcome| outcome.is_none()) {
+                    *outcome = Some(Err(cause.clone()));
+                }
             }
         }
         outcomes
@@ -145,12 +156,15 @@ impl Leaderboards {
                 self.score_call(call, score, &periods, now, now)
             })
             .collect();
+        let mut waiting: Vec<&Board> = Vec::new();
         for (&i, answer) in left.iter().zip(self.keyspace.send(&SUBMIT_SCORE, &calls).await?) {
             let (score, operation) = &scores[i];
             match answer {
                 Ok(answer) => outcomes[i] = Some(self.submitted(score, &answer, operation, now)),
                 Err(NotDone::Unavailable(Unavailable::StaleDay)) => {
-                    self.turn(score.board, self.zone.date_of(now)).await?;
+                    if !waiting.iter().any(|board| board.id == score.board.id) {
+                        waiting.push(score.board);
+                    }
                 }
                 Err(NotDone::RowGone) => self.keyspace.forget_rows([&score.user]),
                 Err(NotDone::Gap) => {
@@ -158,6 +172,9 @@ impl Leaderboards {
                 }
                 Err(NotDone::Unavailable(cause)) => outcomes[i] = Some(Err(cause)),
             }
+        }
+        for board in waiting {
+            self.turn(board, self.zone.date_of(now)).await?;
         }
         Ok(())
     }

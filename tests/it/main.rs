@@ -3,8 +3,10 @@
 //! [`harness`] starts servers and speaks to them; each other file is a feature, its tests named by what they promise.
 #![cfg(test)]
 
+mod board_model;
 mod boards;
 mod check_ins;
+mod edges;
 mod faults;
 mod graphql_ws;
 mod harness;
@@ -12,5 +14,6 @@ mod identity;
 mod live;
 mod managed_redis;
 mod models;
+mod pages;
 mod presence;
 mod startup;

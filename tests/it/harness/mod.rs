@@ -2,13 +2,17 @@
 
 mod answers;
 mod app;
+mod pages;
 mod process;
+mod seed;
 mod shape;
 mod socket;
 mod waiting;
 
 pub use answers::*;
 pub use app::{Caller, TestApp, at, both_partitions, date, spawn_app};
+pub use pages::{Entries, PageInfo, Way, entries};
 pub use process::{Place, Server, is_alive, run, signal, tallyboard};
+pub use seed::Seed;
 pub use socket::Socket;
 pub use waiting::eventually;
