@@ -7,6 +7,7 @@ mod boards;
 mod check_ins;
 mod harness;
 mod identity;
+mod imports;
 mod live;
 mod managed_redis;
 mod models;
