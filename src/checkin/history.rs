@@ -107,7 +107,7 @@ impl CheckIns {
     ) -> Result<Turn, Unavailable> {
         let names: Vec<UserId> = users.iter().map(|(user, _)| user.clone()).collect();
         let assigned = self.keyspace.rows_for(&names).await?;
-        let kept = self.kept(&names, &assigned, self.zone.date_of(now)).await?;
+        let kept = self.kept(users, &assigned, self.zone.date_of(now)).await?;
         let mut calls = Vec::new();
         let mut sent = Vec::new();
         let mut turn = Turn::default();
@@ -123,6 +123,9 @@ impl CheckIns {
             let (part, rest) = fresh.split_at(fresh.len().min(DATES_A_CALL));
             calls.push(self.history_call(user, row, kept, part, now));
             sent.push((user, part.len(), fresh.clone(), rest.to_vec()));
+        }
+        if calls.is_empty() {
+            return Ok(turn);
         }
         let outcomes = self.keyspace.send(&WRITE_HISTORY, &calls).await?;
         for ((user, part, fresh, rest), outcome) in sent.into_iter().zip(outcomes) {
@@ -184,25 +187,44 @@ impl CheckIns {
         })
     }
 
-    async fn kept(&self, users: &[UserId], rows: &[Row], today: NaiveDate) -> Result<Vec<Kept>, Unavailable> {
-        let years: Vec<i32> = (self.kept_since(today).year()..=today.year()).collect();
+    /// What is kept of `users`, in the years that they and their new dates touch.
+    async fn kept(
+        &self,
+        users: &[(UserId, Vec<NaiveDate>)],
+        rows: &[Row],
+        today: NaiveDate,
+    ) -> Result<Vec<Kept>, Unavailable> {
+        // The records before the bits: whoever writes in between changes the record, which the script notices.
         let mut request = Request::new();
-        for (user, &row) in users.iter().zip(rows) {
+        for ((user, _), &row) in users.iter().zip(rows) {
             request.command(self.record_command(user, row));
-            self.ask_years(&mut request, user, row, &years);
+        }
+        let since = self.kept_since(today);
+        let mut all = Vec::with_capacity(users.len());
+        for ((_, new), value) in users.iter().zip(self.keyspace.run(&request).await?) {
+            let stored: Option<String> = reply(value)?;
+            let record = read_record(stored.clone())?;
+            let known = record.map(|record| [record.first.max(since), record.last.max(since)]);
+            let touched = new.iter().chain(known.iter().flatten()).map(Datelike::year);
+            let (first, last) = touched.fold((today.year(), since.year()), |(first, last), year| {
+                (first.min(year), last.max(year))
+            });
+            all.push((stored, record, (first..=last).collect::<Vec<i32>>()));
+        }
+        let mut request = Request::new();
+        for (((user, _), &row), (_, _, years)) in users.iter().zip(rows).zip(&all) {
+            self.ask_years(&mut request, user, row, years);
         }
         let mut replies = self.keyspace.run(&request).await?.into_iter();
-        let mut all = Vec::with_capacity(users.len());
-        while let Some(value) = replies.next() {
-            let stored: Option<String> = reply(value)?;
+        let kept = all.into_iter().map(|(stored, record, years)| {
             let dates = read_years(&years, replies.by_ref().take(years.len()).collect())?;
-            all.push(Kept {
-                record: read_record(stored.clone())?,
+            Ok(Kept {
                 stored,
+                record,
                 dates: dates.into_iter().collect(),
-            });
-        }
-        Ok(all)
+            })
+        });
+        kept.collect()
     }
 
     fn ask_years(&self, request: &mut Request, user: &UserId, row: Row, years: &[i32]) {

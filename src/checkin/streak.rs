@@ -71,7 +71,8 @@ impl Record {
     }
 
     /// The record after history was written: `kept` are all check-ins of the kept years, the new ones included;
-    /// `added` is how many are new. Days before the kept years are known by the old record alone.
+    /// `added` is how many are new. Days before the kept years are known by the old record alone: of a run that began
+    /// there and is not the newest any more, only the kept part can be joined to what is new.
     pub fn with_history(
         zone: &Zone,
         old: Option<Record>,
@@ -96,12 +97,17 @@ impl Record {
             };
             return Some(record);
         };
-        // The old run may begin before the kept years: what the bits no longer show of it still counts.
-        let unseen = |run: &Run| match run.contains(old.last) {
-            true => old
-                .run
-                .saturating_sub(kept.range(run.first..=old.last).count() as u32),
-            false => 0,
+        // The old run may begin before the kept years, or lie before them whole: what the bits no longer show of it
+        // still counts.
+        let unseen = |run: &Run| {
+            if zone.day_before(run.first) == old.last {
+                old.run
+            } else if run.contains(old.last) {
+                old.run
+                    .saturating_sub(kept.range(run.first..=old.last).count() as u32)
+            } else {
+                0
+            }
         };
         let longest = runs.iter().map(|run| run.length + unseen(run)).max().unwrap_or(0);
         let newer = newest.last > old.last;

@@ -1,17 +1,14 @@
 //! Rows of a file: `user,date` or `user,at`, with `points` where scores are meant.
 //!
-//! Owns the reading and judging of single rows, with their line numbers. The file is streamed and its digest computed
-//! on the way.
+//! Owns the judging of single rows, with their line numbers. Bytes come from [`super::source`].
 
-use std::fs::File;
-use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, NaiveDate, Utc};
-use csv::StringRecord;
-use sha2::{Digest, Sha256};
+use csv::ByteRecord;
 
 use super::ImportError;
+use super::source::Source;
 use crate::day::{Zone, parse_date};
 use crate::ids::{MAX_SAFE_INT, UserId};
 
@@ -41,14 +38,14 @@ pub struct Line {
 /// The lines of a file.
 pub struct Lines<'z> {
     path: PathBuf,
-    reader: csv::Reader<Digesting>,
+    reader: csv::Reader<Source>,
+    record: ByteRecord,
     columns: Columns,
     zone: &'z Zone,
     now: DateTime<Utc>,
-    length: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Columns {
     user: usize,
     when: usize,
@@ -64,95 +61,97 @@ impl<'z> Lines<'z> {
         zone: &'z Zone,
         now: DateTime<Utc>,
     ) -> Result<Lines<'z>, ImportError> {
-        let unreadable = |cause| ImportError::Unreadable {
+        let source = Source::open(path).map_err(|cause| ImportError::Unreadable {
             path: path.to_owned(),
             cause,
-        };
-        let file = File::open(path).map_err(unreadable)?;
-        let length = file.metadata().map_err(unreadable)?.len();
-        let digesting = Digesting {
-            inner: BufReader::with_capacity(1 << 16, file),
-            sha: Sha256::new(),
-        };
-        let mut reader = csv::ReaderBuilder::new()
+        })?;
+        let reader = csv::ReaderBuilder::new()
             .flexible(true)
-            .trim(csv::Trim::All)
-            .from_reader(digesting);
-        let header = reader
-            .headers()
-            .map_err(|error| unreadable(error.into()))?
-            .clone();
-        let columns = columns(&header, with_points).ok_or_else(|| ImportError::Columns {
+            .has_headers(false) // it is read as the first row, to count its lines
+            .buffer_capacity(1 << 16)
+            .from_reader(source);
+        let mut lines = Lines {
+            path: path.to_owned(),
+            reader,
+            record: ByteRecord::new(),
+            columns: Columns::default(),
+            zone,
+            now,
+        };
+        lines.read()?;
+        lines.columns = columns(&lines.record, with_points).ok_or_else(|| ImportError::Columns {
             path: path.to_owned(),
             wanted: if with_points {
                 "user,date,points or user,at,points"
             } else {
                 "user,date or user,at"
             },
-            found: header.iter().collect::<Vec<_>>().join(","),
+            found: lines.header(),
         })?;
-        Ok(Lines {
-            path: path.to_owned(),
-            reader,
-            columns,
-            zone,
-            now,
-            length,
-        })
+        Ok(lines)
     }
 
     /// The file's length in bytes.
     pub fn length(&self) -> u64 {
-        self.length
+        self.reader.get_ref().length()
     }
 
     /// The next line; `None` at the end.
     pub fn next_line(&mut self) -> Result<Option<Line>, ImportError> {
-        let mut record = StringRecord::new();
-        let read = self.reader.read_record(&mut record);
-        let position = self.reader.position().byte();
-        match read {
-            Ok(false) => Ok(None),
-            Ok(true) => {
-                let number = record.position().map_or(0, csv::Position::line);
-                Ok(Some(Line {
-                    number,
-                    position,
-                    row: self.judge(&record),
-                }))
-            }
-            Err(error) => match error.kind() {
-                csv::ErrorKind::Utf8 { pos, .. } => {
-                    let number = pos.as_ref().map_or(0, csv::Position::line);
-                    Ok(Some(Line {
-                        number,
-                        position,
-                        row: Err("it is not UTF-8".into()),
-                    }))
-                }
-                _ => Err(ImportError::Unreadable {
-                    path: self.path.clone(),
-                    cause: error.into(),
-                }),
-            },
-        }
+        let Some((number, joined)) = self.read()? else {
+            return Ok(None);
+        };
+        let row = self.judge().map_err(|reason| match joined {
+            0 => reason,
+            _ => format!("{reason} (a quote makes it one row with the next {joined} lines)"),
+        });
+        Ok(Some(Line {
+            number,
+            position: self.reader.get_ref().taken(),
+            row,
+        }))
     }
 
     /// The SHA-256 of the whole file, in hexadecimal; to be asked at the end.
     pub fn digest(self) -> String {
-        let digest = self.reader.into_inner().sha.finalize();
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        self.reader.into_inner().digest()
     }
 
-    fn judge(&self, record: &StringRecord) -> Result<Row, String> {
-        let field = |column: usize, name: &str| record.get(column).ok_or_else(|| format!("it has no {name}"));
-        let user = UserId::parse(field(self.columns.user, "user")?).map_err(|bad| bad.to_string())?;
-        let (at, date) = self.moment(field(
-            self.columns.when,
-            if self.columns.dated { "date" } else { "at" },
-        )?)?;
+    /// Reads a record; answers with the number of its first line and how many more it has. Empty lines are passed over.
+    fn read(&mut self) -> Result<Option<(u64, u64)>, ImportError> {
+        let before = self.reader.position().line();
+        self.reader.get_mut().begin_row();
+        match self.reader.read_byte_record(&mut self.record) {
+            Ok(false) => Ok(None),
+            Ok(true) => {
+                let last = self.reader.position().line() - 1;
+                let inner = self.record.as_slice().iter().filter(|byte| **byte == b'\n');
+                // Counted back from its end, since the reader's own place may be an empty line before it; but an open
+                // quote takes in the last line end too.
+                let first = (last - inner.count() as u64).max(before);
+                Ok(Some((first, last - first)))
+            }
+            Err(error) => Err(ImportError::Unreadable {
+                path: self.path.clone(),
+                cause: std::io::Error::other(format!("line {before}: {error}")),
+            }),
+        }
+    }
+
+    fn header(&self) -> String {
+        let names: Vec<_> = self.record.iter().map(String::from_utf8_lossy).collect();
+        match names.join(",") {
+            nothing if nothing.is_empty() => "nothing".into(),
+            names => beginning(&names),
+        }
+    }
+
+    fn judge(&self) -> Result<Row, String> {
+        let user = UserId::parse(self.field(self.columns.user, "user")?).map_err(|bad| bad.to_string())?;
+        let when = if self.columns.dated { "date" } else { "at" };
+        let (at, date) = self.moment(self.field(self.columns.when, when)?)?;
         let points = match self.columns.points {
-            Some(column) => whole(field(column, "points")?)?,
+            Some(column) => whole(self.field(column, "points")?)?,
             None => 0,
         };
         Ok(Row {
@@ -161,6 +160,15 @@ impl<'z> Lines<'z> {
             date,
             points,
         })
+    }
+
+    fn field(&self, column: usize, name: &str) -> Result<&str, String> {
+        let bytes = self
+            .record
+            .get(column)
+            .ok_or_else(|| format!("it has no {name}"))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| format!("its {name} is not UTF-8"))?;
+        Ok(text.trim())
     }
 
     fn moment(&self, text: &str) -> Result<(DateTime<Utc>, NaiveDate), String> {
@@ -172,7 +180,12 @@ impl<'z> Lines<'z> {
             (self.zone.start_of(date), date)
         } else {
             let at = DateTime::parse_from_rfc3339(text)
-                .map_err(|_| format!("{text:?} is no instant; 2026-11-30T08:15:00Z would be"))?
+                .map_err(|_| {
+                    format!(
+                        "{:?} is no instant; 2026-11-30T08:15:00Z would be",
+                        beginning(text)
+                    )
+                })?
                 .to_utc();
             let date = self.zone.date_of(at);
             parse_date(&date.to_string()).map_err(|bad| bad.to_string())?; // within the supported years
@@ -185,11 +198,11 @@ impl<'z> Lines<'z> {
     }
 }
 
-fn columns(header: &StringRecord, with_points: bool) -> Option<Columns> {
+fn columns(header: &ByteRecord, with_points: bool) -> Option<Columns> {
     let find = |name: &str| {
         header
             .iter()
-            .position(|column| column.trim_start_matches('\u{feff}') == name)
+            .position(|column| column.trim_ascii() == name.as_bytes())
     };
     let (date, at) = (find("date"), find("at"));
     Some(Columns {
@@ -202,21 +215,16 @@ fn columns(header: &StringRecord, with_points: bool) -> Option<Columns> {
 
 fn whole(text: &str) -> Result<i64, String> {
     match text.parse::<i64>() {
-        Ok(points) if points.abs() <= MAX_SAFE_INT => Ok(points),
-        _ => Err(format!("{text:?} is no whole number of points")),
+        Ok(points) if points.unsigned_abs() <= MAX_SAFE_INT.unsigned_abs() => Ok(points),
+        _ => Err(format!("{:?} is no whole number of points", beginning(text))),
     }
 }
 
-/// Reads on while computing the digest of what went by.
-struct Digesting {
-    inner: BufReader<File>,
-    sha: Sha256,
-}
-
-impl Read for Digesting {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.inner.read(buffer)?;
-        self.sha.update(&buffer[..read]);
-        Ok(read)
+/// As much of a field as a message should repeat.
+fn beginning(text: &str) -> String {
+    const LENGTH: usize = 80;
+    match text.char_indices().nth(LENGTH) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }

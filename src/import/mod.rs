@@ -1,14 +1,17 @@
 //! History from files: check-ins and scores, in any order, in flat memory, repeatable.
 //!
-//! [`lines`] reads and judges the rows, [`check_ins`] and [`scores`] apply them, [`progress`] shows how far they are.
+//! [`source`] reads the bytes and [`lines`] judges the rows, [`check_ins`] and [`scores`] apply them (sorted
+//! by [`sorting`]), [`progress`] shows how far they are.
 
 pub mod check_ins;
 pub mod lines;
 pub mod progress;
 pub mod scores;
+pub mod sorting;
+pub mod source;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::keyspace::Unavailable;
 pub use progress::{Progress, Summary};
@@ -52,15 +55,14 @@ pub enum ImportError {
 
 /// Does `work` until Redis takes it, waiting while it is away. The work must bear being done twice.
 async fn persistently<T>(mut work: impl AsyncFnMut() -> Result<T, Unavailable>) -> Result<T, Unavailable> {
-    let pause = Duration::from_millis(100);
-    let mut waited = Duration::ZERO;
+    const PAUSE: Duration = Duration::from_millis(100);
+    let began = Instant::now();
     loop {
         match work().await {
             Err(Unavailable::Down | Unavailable::TimedOut(_) | Unavailable::Refused(_))
-                if waited < PATIENCE =>
+                if began.elapsed() < PATIENCE =>
             {
-                tokio::time::sleep(pause).await;
-                waited += pause;
+                tokio::time::sleep(PAUSE).await;
             }
             outcome => return outcome,
         }

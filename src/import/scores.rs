@@ -3,15 +3,13 @@
 //! The file is sorted outside memory by instant, then by its own order. Each partition counts how far it has come in
 //! this file, within the script that applies a score; so a second run, or one after a crash, doubles nothing.
 
-use std::cmp::Ordering;
-use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use chrono::DateTime;
-use extsort::{ExternalSorter, Sortable};
 
 use super::lines::{Line, Lines};
+use super::sorting::{Score, Sorter};
 use super::{ImportError, Progress, Summary, persistently};
 use crate::app::App;
 use crate::ids::UserId;
@@ -42,7 +40,7 @@ pub async fn import(app: &App, path: &Path, board: &str) -> Result<Summary, Impo
     };
     let mut lines = Lines::open(path, true, &app.zone, app.clock.now())?;
     let mut reading = Progress::new("reading", lines.length(), "bytes");
-    let mut sorter = ExternalSorter::new().with_segment_size(SEGMENT).pushed::<Score>();
+    let mut sorter = Sorter::new(SEGMENT);
     while let Some(line) = lines.next_line()? {
         summary.rows += 1;
         reading.at(line.position);
@@ -63,13 +61,15 @@ pub async fn import(app: &App, path: &Path, board: &str) -> Result<Summary, Impo
     };
     let mut batch = Vec::with_capacity(BATCH);
     for score in sorted {
-        batch.push(applying.placed(score.map_err(ImportError::Sorting)?)?);
+        batch.push(applying.placed(score.map_err(ImportError::Sorting)?));
         if batch.len() == BATCH {
             applying.apply(&batch, &mut summary).await?;
             batch.clear();
         }
     }
-    applying.apply(&batch, &mut summary).await?;
+    if !batch.is_empty() {
+        applying.apply(&batch, &mut summary).await?;
+    }
     summary.rejected += applying.progress.finish();
     Ok(summary)
 }
@@ -87,17 +87,16 @@ fn score(line: Line, board: &Board) -> Result<Score, (u64, String)> {
         ));
     }
     Ok(Score {
-        at: row.at.timestamp_millis(),
+        at: row.at.timestamp_nanos_opt().unwrap_or_default(), // of 1900 to 2199, so there is one
         line: number,
         points: row.points,
-        user: row.user.as_str().into(),
+        user: row.user,
     })
 }
 
 /// A score with its place among those of its partition.
 struct Placed {
     score: Score,
-    user: UserId,
     place: u64,
 }
 
@@ -110,15 +109,10 @@ struct Applying<'a> {
 }
 
 impl Applying<'_> {
-    fn placed(&mut self, score: Score) -> Result<Placed, ImportError> {
-        let user = UserId::parse(&score.user).map_err(|bad| Unavailable::Fault(bad.to_string()))?;
-        let place = &mut self.places[self.app.keyspace.partition_of(&user).index()];
+    fn placed(&mut self, score: Score) -> Placed {
+        let place = &mut self.places[self.app.keyspace.partition_of(&score.user).index()];
         *place += 1;
-        Ok(Placed {
-            place: *place,
-            score,
-            user,
-        })
+        Placed { place: *place, score }
     }
 
     async fn apply(&mut self, batch: &[Placed], summary: &mut Summary) -> Result<(), ImportError> {
@@ -133,6 +127,11 @@ impl Applying<'_> {
                         format!("the sum would lie beyond the board's {most} points"),
                     );
                 }
+                // No period follows. It is told only now, since what is not kept changes with time, and places must not.
+                "UNCHANGED" => {
+                    let reason = "no period of the board that it lies in is kept any more";
+                    self.progress.reject(placed.score.line, reason);
+                }
                 _ => summary.applied += 1,
             }
         }
@@ -142,7 +141,7 @@ impl Applying<'_> {
 
     /// Sends the whole batch until every score of it is done: what was done already is passed over.
     async fn send(&self, batch: &[Placed]) -> Result<Vec<Answer>, Unavailable> {
-        let users: Vec<UserId> = batch.iter().map(|placed| placed.user.clone()).collect();
+        let users: Vec<UserId> = batch.iter().map(|placed| placed.score.user.clone()).collect();
         for _ in 0..8 {
             let rows = self.app.keyspace.rows_for(&users).await?;
             let calls: Vec<Call> = batch
@@ -171,13 +170,13 @@ impl Applying<'_> {
 
     fn call(&self, placed: &Placed, row: crate::keyspace::Row) -> Call {
         let (boards, now) = (&self.app.boards, self.app.clock.now());
-        let at = DateTime::from_timestamp_millis(placed.score.at).unwrap_or_default();
+        let at = DateTime::from_timestamp_nanos(placed.score.at);
         let memory = Memory::Place {
             import: &self.identity,
             place: placed.place,
         };
-        let call = self.app.keyspace.call(&placed.user, row, &memory);
-        let (board, user) = (&*self.board, placed.user.clone());
+        let call = self.app.keyspace.call(&placed.score.user, row, &memory);
+        let (board, user) = (&*self.board, placed.score.user.clone());
         let score = submit::Score {
             board,
             user,
@@ -185,59 +184,5 @@ impl Applying<'_> {
             points: placed.score.points,
         };
         boards.score_call(call, &score, &boards.periods_at(board, at, now), at, now)
-    }
-}
-
-/// One row of the file, as sorted: by instant, then by line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Score {
-    at: i64,
-    line: u64,
-    points: i64,
-    user: String,
-}
-
-impl Ord for Score {
-    fn cmp(&self, other: &Score) -> Ordering {
-        (self.at, self.line).cmp(&(other.at, other.line))
-    }
-}
-
-impl PartialOrd for Score {
-    fn partial_cmp(&self, other: &Score) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Sortable for Score {
-    fn encode<W: Write>(&self, writer: &mut W) -> io::Result<()> {
-        writer.write_all(&self.at.to_le_bytes())?;
-        writer.write_all(&self.line.to_le_bytes())?;
-        writer.write_all(&self.points.to_le_bytes())?;
-        writer.write_all(&[self.user.len() as u8])?; // a user id has at most 128 bytes
-        writer.write_all(self.user.as_bytes())
-    }
-
-    fn decode<R: Read>(reader: &mut R) -> io::Result<Score> {
-        let mut eight = || {
-            let mut bytes = [0; 8];
-            reader.read_exact(&mut bytes).map(|()| bytes)
-        };
-        let (at, line, points) = (
-            i64::from_le_bytes(eight()?),
-            u64::from_le_bytes(eight()?),
-            i64::from_le_bytes(eight()?),
-        );
-        let mut length = [0];
-        reader.read_exact(&mut length)?;
-        let mut user = vec![0; length[0].into()];
-        reader.read_exact(&mut user)?;
-        let user = String::from_utf8(user).map_err(io::Error::other)?;
-        Ok(Score {
-            at,
-            line,
-            points,
-            user,
-        })
     }
 }

@@ -11,6 +11,7 @@ mod faults;
 mod graphql_ws;
 mod harness;
 mod identity;
+mod imports;
 mod live;
 mod managed_redis;
 mod models;
