@@ -187,12 +187,17 @@ impl Board {
         };
         let mut words = format!("order={order} max_points={}", self.max_points);
         for plan in self.stored_plans() {
-            words += &format!(
-                " {}={} bits of {} ms",
-                plan.period.as_str(),
-                plan.tie_bits,
-                plan.tick_ms
-            );
+            let (period, bits, tick) = (plan.period.as_str(), plan.tie_bits, plan.tick_ms);
+            words += &format!(" {period}={bits} bits of {tick} ms");
+        }
+        if !self.windows.is_empty() {
+            words += match self.operator {
+                ScoreOperator::Best => " windows=best",
+                ScoreOperator::Increment | ScoreOperator::Set => " windows=sum",
+            };
+        }
+        if self.half_life_hours > 0.0 {
+            words += &format!(" half_life_hours={}", self.half_life_hours);
         }
         words
     }

@@ -23,7 +23,7 @@ use crate::graphql::{AppContext, access, answer, answer_optional};
 use crate::ids::UserId;
 use crate::keyspace::{Memory, Operation};
 use leaderboard::{Leaderboard, wanted_of_top};
-use scores::{RejectionCode, SubmitScoreInput, SubmitScorePayload};
+use scores::{Places, RejectionCode, SubmitScoreInput, SubmitScorePayload};
 use spans::{BoardShown, BoardSpan};
 use standing::StandingShown;
 use watch::{LeaderboardUpdate, Watch};
@@ -134,7 +134,8 @@ impl BoardQuery {
             let board = self::board(ctx, &board)?;
             let span = self::span(ctx, board, span, on)?;
             let standing = ctx.app().boards.standing(board, &span, &user, ctx.now()).await?;
-            Ok(standing.map(|standing| StandingShown::new(board.clone(), Arc::new(span), standing)))
+            let shown = standing::shown(ctx, board, &Arc::new(span), standing.into_iter().collect()).await?;
+            Ok(shown.into_iter().next())
         })
         .await
     }
@@ -167,7 +168,7 @@ impl BoardMutation {
             };
             let (score, operation) = input.score(ctx)?;
             let submitted = ctx.app().boards.submit(&score, ctx.now(), &operation).await?;
-            let places = ctx.look_ahead().field("standings").field("standing").exists();
+            let places = Places::wanted(ctx, board);
             Ok(SubmitScorePayload::shown(ctx.app(), board, submitted, places).await?)
         })
         .await
@@ -199,13 +200,13 @@ impl BoardMutation {
                 .filter_map(|(place, score)| score.ok().map(|score| (place, score)))
                 .unzip();
             let submitted = ctx.app().boards.submit_many(&scores, ctx.now()).await;
-            let wanted = ctx.look_ahead().field("standings").field("standing").exists();
             let shown = scores
                 .iter()
                 .zip(submitted)
                 .map(|((score, _), submitted)| async move {
                     let board = self::board(ctx, score.board.id.as_str())?;
-                    Ok(SubmitScorePayload::shown(ctx.app(), board, submitted?, wanted).await?)
+                    let places = Places::wanted(ctx, board);
+                    Ok(SubmitScorePayload::shown(ctx.app(), board, submitted?, places).await?)
                 });
             let shown = join_all(shown)
                 .await
@@ -267,6 +268,7 @@ impl BoardSubscription {
         let board = self::board(ctx, &board)?;
         let span = self::span(ctx, board, span, None)?;
         let app = ctx.data_unchecked::<Arc<App>>();
-        Ok(Watch::start(app.clone(), board.clone(), span, first_of(first)?)?.updates())
+        let dense = standing::asks_for_dense(ctx, board);
+        Ok(Watch::start(app.clone(), board.clone(), span, first_of(first)?, dense)?.updates())
     }
 }

@@ -191,6 +191,20 @@ impl Leaderboards {
         Ok(ahead + 1)
     }
 
+    /// Counts what DENSE ranks of these standings need, where partitions have to be merged for it: one count, since
+    /// they are of one page.
+    pub async fn count_dense(
+        &self,
+        board: &Board,
+        span: &Span,
+        standings: &[Standing],
+    ) -> Result<(), Unavailable> {
+        match standings.first() {
+            Some(first) => self.rank(board, span, first, RankMethod::Dense).await.map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
     /// How many distinct points are better than those of `group`: merged over the partitions in chunks.
     async fn distinct_better(&self, board: &Board, span: &Span, group: f64) -> Result<u64, Unavailable> {
         let mut keys = DistinctKeys::new(self.keyspace.partition_count());

@@ -10,11 +10,12 @@ use super::super::standings::Standing;
 use super::super::{Board, Span};
 use super::first_of;
 use super::spans::{BoardPeriod, BoardShown};
-use super::standing::{StandingConnection, StandingShown, position};
+use super::standing::{StandingConnection, StandingShown, asks_for_dense, position};
 use crate::app::App;
 use crate::error::Error;
 use crate::graphql::scalars::{Date, SafeInt};
 use crate::graphql::{AppContext, access, answer, answer_optional};
+use crate::keyspace::Unavailable;
 
 /// How many standings `top` has if nobody says.
 const TOP: i32 = 10;
@@ -52,14 +53,20 @@ impl Leaderboard {
         self.top.version
     }
 
-    /// The best that were read.
-    pub fn best(&self) -> Vec<StandingShown> {
-        self.shown(self.top.standings.clone())
+    /// The best that were read, with what their DENSE ranks need if `dense`.
+    pub async fn best(&self, app: &App, dense: bool) -> Result<Vec<StandingShown>, Unavailable> {
+        if dense {
+            app.boards
+                .count_dense(&self.board, &self.span, &self.top.standings)
+                .await?;
+        }
+        let shown =
+            |standing: &Standing| StandingShown::new(self.board.clone(), self.span.clone(), standing.clone());
+        Ok(self.top.standings.iter().map(shown).collect())
     }
 
-    fn shown(&self, standings: Vec<Standing>) -> Vec<StandingShown> {
-        let shown = |standing| StandingShown::new(self.board.clone(), self.span.clone(), standing);
-        standings.into_iter().map(shown).collect()
+    async fn shown(&self, ctx: &Context<'_>, standings: Vec<Standing>) -> Result<Vec<StandingShown>, Error> {
+        super::standing::shown(ctx, &self.board, &self.span, standings).await
     }
 }
 
@@ -174,7 +181,7 @@ impl Leaderboard {
                     .await?
                     .standings
             };
-            Ok(self.shown(standings))
+            self.shown(ctx, standings).await
         })
         .await
     }
@@ -220,6 +227,12 @@ impl Leaderboard {
                 .boards
                 .page(&self.board, &self.span, &wanted, self.now)
                 .await?;
+            if asks_for_dense(ctx, &self.board) {
+                ctx.app()
+                    .boards
+                    .count_dense(&self.board, &self.span, &page.standings)
+                    .await?;
+            }
             Ok(StandingConnection::new(&self.board, &self.span, page))
         })
         .await
@@ -247,7 +260,7 @@ impl Leaderboard {
                 .boards
                 .around(&self.board, &self.span, &user, radius, self.now)
                 .await?;
-            Ok(self.shown(around))
+            self.shown(ctx, around).await
         })
         .await
     }
@@ -265,7 +278,7 @@ impl Leaderboard {
                 .boards
                 .standing(&self.board, &self.span, &user, self.now)
                 .await?;
-            Ok(standing.map(|standing| StandingShown::new(self.board.clone(), self.span.clone(), standing)))
+            Ok(self.shown(ctx, standing.into_iter().collect()).await?.pop())
         })
         .await
     }

@@ -8,7 +8,7 @@ use super::super::submit::{PeriodResult, Score, Submitted};
 use super::super::{Board, ScoreOperator};
 use super::board;
 use super::spans::BoardPeriod;
-use super::standing::StandingShown;
+use super::standing::{StandingShown, asks_for_dense};
 use crate::app::App;
 use crate::error::Error;
 use crate::graphql::scalars::SafeInt;
@@ -55,6 +55,26 @@ impl SubmitScoreInput {
     }
 }
 
+/// What a caller asks about the places after a score.
+#[derive(Debug, Clone, Copy)]
+pub struct Places {
+    /// Whether they are asked for at all.
+    standings: bool,
+    /// Whether DENSE ranks are.
+    dense: bool,
+}
+
+impl Places {
+    /// What the field of `ctx` selects of them.
+    pub fn wanted(ctx: &Context<'_>, board: &Board) -> Places {
+        let standings = ctx.look_ahead().field("standings").field("standing").exists();
+        Places {
+            standings,
+            dense: standings && asks_for_dense(ctx, board),
+        }
+    }
+}
+
 /// The answer to `submitScore`.
 #[derive(SimpleObject)]
 pub struct SubmitScorePayload {
@@ -96,7 +116,7 @@ impl SubmitScorePayload {
         app: &App,
         board: &Arc<Board>,
         submitted: Submitted,
-        places: bool,
+        places: Places,
     ) -> Result<Self, Unavailable> {
         let (outcome, periods) = match submitted {
             Submitted::Counted {
@@ -170,7 +190,7 @@ impl PeriodStanding {
         board: &Arc<Board>,
         result: PeriodResult,
         outcome: ScoreOutcome,
-        place: bool,
+        places: Places,
     ) -> Result<PeriodStanding, Unavailable> {
         let PeriodResult {
             span,
@@ -178,7 +198,7 @@ impl PeriodStanding {
             standing,
         } = result;
         let standing = match outcome {
-            _ if !place => None,
+            _ if !places.standings => None,
             ScoreOutcome::Replayed => {
                 app.boards
                     .standing(board, &span, &standing.user, app.clock.now())
@@ -186,6 +206,11 @@ impl PeriodStanding {
             }
             _ => Some(app.boards.complete(board, &span, standing).await?),
         };
+        if let Some(standing) = standing.as_ref().filter(|_| places.dense) {
+            app.boards
+                .count_dense(board, &span, std::slice::from_ref(standing))
+                .await?;
+        }
         Ok(PeriodStanding {
             // Scores answer with the places in calendar periods only.
             period: span.period().unwrap_or(crate::day::Period::AllTime).into(),

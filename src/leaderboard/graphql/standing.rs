@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use async_graphql::{Context, Object, SimpleObject};
+use async_graphql::{Context, InputType, Object, SelectionField, SimpleObject};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
@@ -17,6 +17,40 @@ use crate::graphql::page_info::PageInfo;
 use crate::graphql::scalars::SafeInt;
 use crate::ids::UserId;
 use crate::user::graphql::User;
+
+/// Whether some DENSE rank is selected below the field of `ctx`. Where partitions have to be merged for it, it is counted
+/// by the field that may be null, so that the rank, which may not, cannot fail.
+pub fn asks_for_dense(ctx: &Context<'_>, board: &Board) -> bool {
+    fn below(field: SelectionField<'_>, default: RankMethod) -> bool {
+        field.selection_set().any(|field| match field.name() {
+            "rank" => method(field).unwrap_or(default) == RankMethod::Dense,
+            _ => below(field, default),
+        })
+    }
+    fn method(field: SelectionField<'_>) -> Option<RankMethod> {
+        let (_, method) = field
+            .arguments()
+            .ok()?
+            .into_iter()
+            .find(|(name, _)| name == "method")?;
+        RankMethod::parse(Some(method)).ok()
+    }
+    below(ctx.field(), board.rank_method)
+}
+
+/// Standings of one page as they are shown, with what their ranks need.
+pub async fn shown(
+    ctx: &Context<'_>,
+    board: &Arc<Board>,
+    span: &Arc<Span>,
+    standings: Vec<Standing>,
+) -> Result<Vec<StandingShown>, Error> {
+    if asks_for_dense(ctx, board) {
+        ctx.app().boards.count_dense(board, span, &standings).await?;
+    }
+    let shown = |standing| StandingShown::new(board.clone(), span.clone(), standing);
+    Ok(standings.into_iter().map(shown).collect())
+}
 
 /// Someone's place on a board.
 #[derive(Clone)]

@@ -68,6 +68,7 @@ pub struct Watch {
     board: Arc<Board>,
     span: Span,
     first: usize,
+    dense: bool,
     changes: watch::Receiver<u64>,
     sent: Option<Sent>,
 }
@@ -87,8 +88,14 @@ impl Sent {
 }
 
 impl Watch {
-    /// Begins to watch the best `first` of `board` over `span` as time moves it.
-    pub fn start(app: Arc<App>, board: Arc<Board>, span: Span, first: usize) -> Result<Watch, Error> {
+    /// Begins to watch the best `first` of `board`, DENSE ranks counted if `dense`, over `span` as time moves it.
+    pub fn start(
+        app: Arc<App>,
+        board: Arc<Board>,
+        span: Span,
+        first: usize,
+        dense: bool,
+    ) -> Result<Watch, Error> {
         let changes = app.changes.of_board(&board.id);
         let changes =
             changes.ok_or_else(|| Error::Internal(format!("nobody listens for board {}", board.id)))?;
@@ -97,6 +104,7 @@ impl Watch {
             board,
             span,
             first,
+            dense,
             changes,
             sent: None,
         })
@@ -112,12 +120,9 @@ impl Watch {
     async fn next(&mut self) -> Option<LeaderboardUpdate> {
         loop {
             let span = self.wait().await?;
-            match Leaderboard::read(&self.app, self.board.clone(), span.clone(), self.first).await {
-                Ok(leaderboard) => {
-                    if let Some(cause) = self.cause(&span, leaderboard.counted()) {
-                        return Some(self.update(cause, &span, leaderboard));
-                    }
-                }
+            match self.look(&span).await {
+                Ok(Some(update)) => return Some(update),
+                Ok(None) => {}
                 Err(error) => {
                     // The subscriber keeps waiting and gets the true state once Redis answers again.
                     tracing::debug!(?error, board = %self.board.id, "cannot read a watched board; trying on");
@@ -126,6 +131,29 @@ impl Watch {
                 }
             }
         }
+    }
+
+    /// Reads the board; an update if there is anything to tell.
+    async fn look(&mut self, span: &Span) -> Result<Option<LeaderboardUpdate>, Error> {
+        let leaderboard = Leaderboard::read(&self.app, self.board.clone(), span.clone(), self.first).await?;
+        let Some(cause) = self.cause(span, leaderboard.counted()) else {
+            return Ok(None);
+        };
+        let top = leaderboard.best(&self.app, self.dense).await?;
+        let (version, cools) = (leaderboard.counted(), matches!(span, Span::Heat(_)));
+        self.sent = Some(Sent {
+            stored: span.stored(),
+            version,
+            cools,
+            at: Instant::now(),
+        });
+        Ok(Some(LeaderboardUpdate {
+            cause,
+            leaderboard,
+            top,
+            since_version: None,
+            moves: Vec::new(),
+        }))
     }
 
     /// Waits until there may be something to send; answers with the span as it is now.
@@ -163,23 +191,6 @@ impl Watch {
             Some(sent) if sent.stored != span.stored() => Some(UpdateCause::PeriodStarted),
             Some(sent) if sent.version == version && !sent.cooled_down() => None,
             Some(_) => Some(UpdateCause::Changed),
-        }
-    }
-
-    fn update(&mut self, cause: UpdateCause, span: &Span, leaderboard: Leaderboard) -> LeaderboardUpdate {
-        let (version, cools) = (leaderboard.counted(), matches!(span, Span::Heat(_)));
-        self.sent = Some(Sent {
-            stored: span.stored(),
-            version,
-            cools,
-            at: Instant::now(),
-        });
-        LeaderboardUpdate {
-            cause,
-            top: leaderboard.best(),
-            leaderboard,
-            since_version: None,
-            moves: Vec::new(),
         }
     }
 }
