@@ -23,7 +23,7 @@ local at, key = 17 + tonumber(ARGV[15]), 10
 at = at + 3 * tonumber(ARGV[at - 1])
 for i = 1, tonumber(ARGV[at]) do
   local board = { what = ARGV[at + 1], key = key, at = at + 2 }
-  if not same_day(board.key, board.at) then return redis.error_reply('STALEDAY') end
+  if not same_day(board.key, board.at) then return redis.error_reply('STALEDAY another day is in force') end
   boards[i] = board
   key, at = after_board(board.key, board.at)
   at = at - 1

@@ -14,7 +14,7 @@ local events = tonumber(state[2] or -1)
 if state[1] ~= ARGV[1] or events < tonumber(ARGV[2]) then
   return redis.error_reply('STALE generation or event count')
 end
-if redis.call('HGET', KEYS[2], ARGV[3]) ~= ARGV[4] then return redis.error_reply('NOROW') end
+if redis.call('HGET', KEYS[2], ARGV[3]) ~= ARGV[4] then return redis.error_reply('NOROW it bears another name') end
 local kept_ms, now_ms, arguments
 if ARGV[5] == 'operation' then
   kept_ms, now_ms, arguments = string.match(ARGV[6], '^(%d+) (%-?%d+) (%S+)$')
@@ -30,7 +30,7 @@ if ARGV[5] == 'operation' then
 elseif ARGV[5] == 'place' then
   local place, this = tonumber(redis.call('GET', KEYS[3]) or 0), tonumber(ARGV[6])
   if place >= this then return { 'REPLAYED', events, '', 0 } end
-  if place ~= this - 1 then return redis.error_reply('GAP') end
+  if place ~= this - 1 then return redis.error_reply('GAP the place before is missing') end
 end
 
 -- Ends the script. What changed something counts as an event and is remembered. What changed nothing is remembered only

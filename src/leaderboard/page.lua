@@ -7,7 +7,7 @@
 -- Reply {version, participants, members of interest, those of interest before the page's bounds, members within the
 --       bounds, members before the bounds, {user, key, …}, members with better points than the page's first, distinct
 --       better points than the page's first}. Or the error STALEDAY.
-if KEYS[4] and redis.call('GET', KEYS[4]) ~= ARGV[10] then return redis.error_reply('STALEDAY') end
+if KEYS[4] and redis.call('GET', KEYS[4]) ~= ARGV[10] then return redis.error_reply('STALEDAY another day is in force') end
 local members, range, many = KEYS[2], tonumber(ARGV[1]), tonumber(ARGV[3])
 local low = ARGV[4] == '-inf' and 0 or redis.call('ZCOUNT', members, '-inf', '(' .. ARGV[4])
 local high = redis.call('ZCOUNT', members, '-inf', ARGV[5])

@@ -4,7 +4,7 @@
 -- ARGV  1 user  2 range  3 key; empty: the user's own  4 the caller's day, for windows only
 -- Reply {key, members before, members with better points, distinct better points, participants}; key is nil when the
 --       user is not there. Or the error STALEDAY.
-if KEYS[3] and redis.call('GET', KEYS[3]) ~= ARGV[4] then return redis.error_reply('STALEDAY') end
+if KEYS[3] and redis.call('GET', KEYS[3]) ~= ARGV[4] then return redis.error_reply('STALEDAY another day is in force') end
 local user, range = ARGV[1], tonumber(ARGV[2])
 local participants = redis.call('ZCARD', KEYS[1])
 local own = redis.call('ZSCORE', KEYS[1], user)

@@ -4,7 +4,7 @@
 -- Reply the answer is 'REJECTED', or 'APPLIED' or 'UNCHANGED' followed by, for each period, points before ('-': was not
 --       there) key, members before, members with better points, distinct better points, participants.
 --       Or the error STALEDAY: the windows are of another day.
-if not same_day(4, 9) then return redis.error_reply('STALEDAY') end
+if not same_day(4, 9) then return redis.error_reply('STALEDAY another day is in force') end
 local changed, standings = score(4, 9, ARGV[4], ARGV[7], tonumber(ARGV[8]), false)
 if changed == nil then return done(false, 'REJECTED') end
 table.insert(standings, 1, changed and 'APPLIED' or 'UNCHANGED')
