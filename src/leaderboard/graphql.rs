@@ -134,7 +134,7 @@ impl BoardQuery {
             let board = self::board(ctx, &board)?;
             let span = self::span(ctx, board, span, on)?;
             let standing = ctx.app().boards.standing(board, &span, &user, ctx.now()).await?;
-            Ok(standing.map(|standing| StandingShown::new(board.clone(), Arc::new(span), standing)))
+            Ok(standing.map(|standing| StandingShown::new(board.clone(), standing)))
         })
         .await
     }

@@ -58,7 +58,7 @@ impl Leaderboard {
     }
 
     fn shown(&self, standings: Vec<Standing>) -> Vec<StandingShown> {
-        let shown = |standing| StandingShown::new(self.board.clone(), self.span.clone(), standing);
+        let shown = |standing| StandingShown::new(self.board.clone(), standing);
         standings.into_iter().map(shown).collect()
     }
 }
@@ -220,7 +220,7 @@ impl Leaderboard {
                 .boards
                 .page(&self.board, &self.span, &wanted, self.now)
                 .await?;
-            Ok(StandingConnection::new(&self.board, &self.span, page))
+            Ok(StandingConnection::new(&self.board, page))
         })
         .await
     }
@@ -265,7 +265,7 @@ impl Leaderboard {
                 .boards
                 .standing(&self.board, &self.span, &user, self.now)
                 .await?;
-            Ok(standing.map(|standing| StandingShown::new(self.board.clone(), self.span.clone(), standing)))
+            Ok(standing.map(|standing| StandingShown::new(self.board.clone(), standing)))
         })
         .await
     }

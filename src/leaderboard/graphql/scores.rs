@@ -194,7 +194,7 @@ impl PeriodStanding {
             period: span.period().unwrap_or(crate::day::Period::AllTime).into(),
             period_key: span.key(),
             previous_points: previous_points.map(SafeInt),
-            standing: standing.map(|standing| StandingShown::new(board.clone(), Arc::new(span), standing)),
+            standing: standing.map(|standing| StandingShown::new(board.clone(), standing)),
         })
     }
 }

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use super::super::pages::Page;
 use super::super::ranking::{self, Member};
 use super::super::standings::Standing;
-use super::super::{Board, RankMethod, Span};
+use super::super::{Board, RankMethod};
 use crate::error::Error;
 use crate::graphql::AppContext;
 use crate::graphql::page_info::PageInfo;
@@ -22,18 +22,13 @@ use crate::user::graphql::User;
 #[derive(Clone)]
 pub struct StandingShown {
     board: Arc<Board>,
-    span: Arc<Span>,
     standing: Standing,
 }
 
 impl StandingShown {
-    /// A place on `board` in `span`.
-    pub fn new(board: Arc<Board>, span: Arc<Span>, standing: Standing) -> StandingShown {
-        StandingShown {
-            board,
-            span,
-            standing,
-        }
+    /// A place on `board`.
+    pub fn new(board: Arc<Board>, standing: Standing) -> StandingShown {
+        StandingShown { board, standing }
     }
 }
 
@@ -54,11 +49,7 @@ impl StandingShown {
         >,
     ) -> async_graphql::Result<SafeInt> {
         let method = method.unwrap_or(self.board.rank_method);
-        let rank = ctx
-            .app()
-            .boards
-            .rank(&self.board, &self.span, &self.standing, method)
-            .await;
+        let rank = ctx.app().boards.rank(&self.board, &self.standing, method).await;
         Ok(rank.map_err(Error::from)?.into())
     }
 
@@ -105,14 +96,14 @@ pub struct StandingEdge {
 }
 
 impl StandingConnection {
-    /// A page of `board` over `span`.
-    pub fn new(board: &Arc<Board>, span: &Arc<Span>, page: Page) -> StandingConnection {
+    /// A page of `board`.
+    pub fn new(board: &Arc<Board>, page: Page) -> StandingConnection {
         let edges: Vec<StandingEdge> = page
             .standings
             .into_iter()
             .map(|standing| StandingEdge {
                 cursor: cursor(&standing),
-                node: StandingShown::new(board.clone(), span.clone(), standing),
+                node: StandingShown::new(board.clone(), standing),
             })
             .collect();
         let end = |edge: Option<&StandingEdge>| edge.map(|edge| edge.cursor.clone());
