@@ -3,11 +3,16 @@
 //! [`harness`] starts servers and speaks to them; each other file is a feature, its tests named by what they promise.
 #![cfg(test)]
 
+mod batches;
 mod boards;
 mod check_ins;
 mod harness;
+mod heat;
 mod identity;
 mod live;
 mod managed_redis;
 mod models;
 mod presence;
+mod profiles;
+mod upkeep;
+mod windows;
