@@ -224,7 +224,10 @@ impl App {
     /// One turn of the keeper: what time does to the partitions that `keeper` may look after.
     pub async fn look_after(&self, keeper: &Keeper) -> Result<(), Unavailable> {
         let partitions = keeper.partitions().await?;
-        self.boards.look_after(&partitions, self.clock.now()).await
+        tokio::select! {
+            done = self.boards.look_after(&partitions, self.clock.now()) => done,
+            lost = keeper.hold(&partitions) => lost,
+        }
     }
 
     /// Why this server should get no traffic now; empty when it is ready.

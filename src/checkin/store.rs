@@ -96,14 +96,15 @@ impl CheckIns {
         operation: &Operation,
     ) -> Result<Receipt, Unavailable> {
         let today = self.zone.date_of(now);
-        let complete = |call: Call, row: Row| self.check_in_call(call, row, today, now);
-        for _ in 0..3 {
+        let mut clock = now;
+        for _ in 0..5 {
+            let complete = |call: Call, row: Row| self.check_in_call(call, row, today, now, clock);
             match self
                 .keyspace
                 .mutate(&CHECK_IN, user, Memory::Operation(operation), complete)
                 .await
             {
-                Err(Unavailable::StaleDay) => self.turn_boards(today).await?,
+                Err(Unavailable::StaleDay) => clock = self.boards_turned(clock).await?,
                 answer => return receipt(&answer?),
             }
         }
@@ -123,12 +124,13 @@ impl CheckIns {
         }
     }
 
-    /// Puts `today` in force for the boards that check-ins feed.
-    async fn turn_boards(&self, today: NaiveDate) -> Result<(), Unavailable> {
+    /// Brings the day of `now` in force for the boards that check-ins feed; answers with `now`, or with the start of the
+    /// day in force if that is a later one.
+    async fn boards_turned(&self, mut now: DateTime<Utc>) -> Result<DateTime<Utc>, Unavailable> {
         for board in self.points_board.iter().chain(&self.count_board) {
-            self.boards.turn(board, today).await?;
+            now = self.boards.turned(board, now).await?;
         }
-        Ok(())
+        Ok(now)
     }
 
     pub(super) fn record_command(&self, user: &UserId, row: Row) -> redis::Cmd {
@@ -142,7 +144,15 @@ impl CheckIns {
         get
     }
 
-    fn check_in_call(&self, call: Call, row: Row, today: NaiveDate, now: DateTime<Utc>) -> Call {
+    /// A check-in at `now`, while `clock` is what the fed boards go by.
+    fn check_in_call(
+        &self,
+        call: Call,
+        row: Row,
+        today: NaiveDate,
+        now: DateTime<Utc>,
+        clock: DateTime<Utc>,
+    ) -> Call {
         let (keys, p) = (self.keyspace.keys(), call.partition());
         let segment = rows::day_segment(row);
         let call = call
@@ -160,7 +170,7 @@ impl CheckIns {
             .arg(self.keep.year_ttl(&self.zone, today.year(), now))
             .arg(self.keep.day_ttl(&self.zone, today, now))
             .arg(self.rewards.weekly_bonus);
-        self.fed_boards(self.reward_rules(call), now)
+        self.fed_boards(self.reward_rules(call), now, clock)
     }
 
     fn reward_rules(&self, call: Call) -> Call {
@@ -175,14 +185,15 @@ impl CheckIns {
             })
     }
 
-    fn fed_boards(&self, call: Call, now: DateTime<Utc>) -> Call {
+    fn fed_boards(&self, call: Call, now: DateTime<Utc>, clock: DateTime<Utc>) -> Call {
         let fed = [("points", &self.points_board), ("count", &self.count_board)];
         let fed = fed
             .into_iter()
             .filter_map(|(what, board)| board.as_ref().map(|board| (what, board)));
         fed.clone().fold(call.arg(fed.count()), |call, (what, board)| {
             let periods = self.boards.periods_at(board, now, now);
-            self.boards.board_part(call.arg(what), board, &periods, now, now)
+            self.boards
+                .board_part(call.arg(what), board, &periods, now, clock)
         })
     }
 }

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 
 use super::lines::{Line, Lines};
 use super::sorting::{Score, Sorter};
@@ -117,6 +117,7 @@ impl Applying<'_> {
 
     async fn apply(&mut self, batch: &[Placed], summary: &mut Summary) -> Result<(), ImportError> {
         let answers = persistently(async || self.send(batch).await).await?;
+        persistently(async || self.app.boards.trim_anew(&self.board).await).await?;
         for (placed, answer) in batch.iter().zip(answers) {
             match answer.text.as_str() {
                 _ if answer.replayed.is_some() => summary.known += 1,
@@ -142,22 +143,27 @@ impl Applying<'_> {
     /// Sends the whole batch until every score of it is done: what was done already is passed over.
     async fn send(&self, batch: &[Placed]) -> Result<Vec<Answer>, Unavailable> {
         let users: Vec<UserId> = batch.iter().map(|placed| placed.score.user.clone()).collect();
+        let mut now = self.app.clock.now();
         for _ in 0..8 {
             let rows = self.app.keyspace.rows_for(&users).await?;
             let calls: Vec<Call> = batch
                 .iter()
                 .zip(rows)
-                .map(|(placed, row)| self.call(placed, row))
+                .map(|(placed, row)| self.call(placed, row, now))
                 .collect();
             let outcomes = self.app.keyspace.send(&SUBMIT_SCORE, &calls).await?;
-            let mut done = Vec::with_capacity(batch.len());
+            let (mut done, mut of_another_day) = (Vec::with_capacity(batch.len()), false);
             for (user, outcome) in users.iter().zip(outcomes) {
                 match outcome {
                     Ok(answer) => done.push(answer),
                     Err(NotDone::RowGone) => self.app.keyspace.forget_rows([user]),
                     Err(NotDone::Gap) => {} // follows from one before it that was not done
+                    Err(NotDone::Unavailable(Unavailable::StaleDay)) => of_another_day = true,
                     Err(NotDone::Unavailable(cause)) => return Err(cause),
                 }
+            }
+            if of_another_day {
+                now = self.app.boards.turned(&self.board, now).await?;
             }
             if done.len() == batch.len() {
                 return Ok(done);
@@ -168,8 +174,8 @@ impl Applying<'_> {
         ))
     }
 
-    fn call(&self, placed: &Placed, row: crate::keyspace::Row) -> Call {
-        let (boards, now) = (&self.app.boards, self.app.clock.now());
+    fn call(&self, placed: &Placed, row: crate::keyspace::Row, now: DateTime<Utc>) -> Call {
+        let boards = &self.app.boards;
         let at = DateTime::from_timestamp_nanos(placed.score.at);
         let memory = Memory::Place {
             import: &self.identity,

@@ -10,8 +10,11 @@ use crate::random::unique_name;
 
 static TAKE_LEASE: Script = Script::new("take_lease", &[include_str!("take_lease.lua")]);
 
-/// How long a lease lasts; whoever holds it renews it at every turn.
+/// How long a lease lasts; whoever holds it renews it at every turn and during it.
 const LEASE: Duration = Duration::from_secs(15);
+
+/// How often it is renewed during a turn that takes long.
+const RENEWAL: Duration = Duration::from_secs(5);
 
 /// The pause between two turns.
 pub const TURN: Duration = Duration::from_secs(2);
@@ -49,5 +52,16 @@ impl Keeper {
             .filter(|(_, taken)| *taken == 1)
             .map(|(p, _)| p)
             .collect())
+    }
+
+    /// Renews the leases of `partitions` for as long as they are this node's.
+    pub async fn hold(&self, partitions: &[Partition]) -> Result<(), Unavailable> {
+        loop {
+            tokio::time::sleep(RENEWAL).await;
+            let held = self.partitions().await?;
+            if !partitions.iter().all(|p| held.contains(p)) {
+                return Ok(());
+            }
+        }
     }
 }

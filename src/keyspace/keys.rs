@@ -106,9 +106,9 @@ impl Keys {
         self.at(p, format_args!("window-day:{board}"))
     }
 
-    /// Hash: how far the building of a window's next set has come.
-    pub fn window_progress(&self, p: Partition, board: &BoardId, days: u32) -> String {
-        self.at(p, format_args!("window-progress:{board}:{days}"))
+    /// Hash: how far the building of a window's set has come.
+    pub fn window_progress(&self, p: Partition, board: &BoardId, span: &str) -> String {
+        self.at(p, format_args!("window-progress:{board}:{span}"))
     }
 
     /// String: which node looks after a partition.
@@ -116,7 +116,7 @@ impl Keys {
         self.at(p, "lease")
     }
 
-    /// Hash: up to which date closed periods have been swept away.
+    /// Hash: up to which date boards have been swept and trimmed.
     pub fn swept(&self, p: Partition) -> String {
         self.at(p, "swept")
     }

@@ -1,18 +1,26 @@
 -- build_window.lua: one step of building a window's set for a day from the sets of its days. Follows
--- numbers.lua, board.lua, window.lua and position.lua.
+-- numbers.lua, board.lua, window.lua, position.lua and progress.lua.
 -- Each user is written with its whole value over the days, so that a step done twice, or a live write in between, does no
 -- harm; and a user found on an earlier day was written when that day was walked.
--- KEYS  1 generation  2 progress  3 members  4 distinct  5… the day sets, oldest first
--- ARGV  1 expected generation  2 day of the window  3 2^t of the day sets  4 operator  5 users a step  6 TTL (s)
+-- KEYS  1 generation  2 progress  3 members  4 distinct  5 to 7 those three of the day after  8 day in force  9 version
+--       10… the day sets, oldest first
+-- ARGV  1 expected generation  2 2^t of the day sets  3 operator  4 users a step  5 TTL (s)  6 length of the window
+--       (days)
 -- Reply 1 when the set is complete, 0 when there is more to do. Or the error STALE.
 if redis.call('HGET', KEYS[1], 'id') ~= ARGV[1] then return redis.error_reply('STALE generation') end
-local range, operator, step, ttl = tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
-local progress = redis.call('HMGET', KEYS[2], 'day', 'walking', 'key', 'user')
-local walking, key, user = tonumber(progress[2] or 1), progress[3], progress[4]
-if progress[1] ~= ARGV[2] then walking, key, user = 1, false, false end
+local range, operator, step, ttl = tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local in_force = redis.call('GET', KEYS[8]) or ''
+local under = built_under(in_force, ARGV[6], KEYS[9])
+local progress = redis.call('HMGET', KEYS[2], 'walking', 'key', 'user', 'under')
+local walking, key, user = tonumber(progress[1] or 1), progress[2], progress[3]
+if progress[4] ~= under then
+  walking, key, user = 1, false, false
+  -- Left from a time when the window was kept before, it may be about users who were taken off since.
+  if not kept_up(in_force, ARGV[6]) then redis.call('UNLINK', KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]) end
+end
 
 local days = {}
-for i = 5, #KEYS do days[#days + 1] = KEYS[i] end
+for i = 10, #KEYS do days[#days + 1] = KEYS[i] end
 if walking > #days then return 1 end
 
 -- The place after the last user written: by key and user, since places shift when others are removed.
@@ -31,7 +39,7 @@ if #page < 2 * step then
 else
   key, user = page[#page], page[#page - 1]
 end
-redis.call('HSET', KEYS[2], 'day', ARGV[2], 'walking', walking, 'key', key, 'user', user)
+redis.call('HSET', KEYS[2], 'walking', walking, 'key', key, 'user', user, 'under', under)
 if key == '' then redis.call('HDEL', KEYS[2], 'key', 'user') end
 keep_for(ttl, KEYS[2], KEYS[3], KEYS[4])
 return walking > #days and 1 or 0

@@ -134,7 +134,7 @@ impl BoardQuery {
             let board = self::board(ctx, &board)?;
             let span = self::span(ctx, board, span, on)?;
             let standing = ctx.app().boards.standing(board, &span, &user, ctx.now()).await?;
-            let shown = standing::shown(ctx, board, &Arc::new(span), standing.into_iter().collect()).await?;
+            let shown = standing::shown(ctx, board, standing.into_iter().collect()).await?;
             Ok(shown.into_iter().next())
         })
         .await

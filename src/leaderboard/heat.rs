@@ -12,6 +12,15 @@ use super::{BoardOrder, score};
 /// Above every logarithm that matters: what came more than so many half-lives before the base has no weight left.
 pub const OFFSET: f64 = 1_100.0;
 
+/// One end of a range of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// What stands first.
+    Front,
+    /// What stands last.
+    Back,
+}
+
 /// A board's heat: its half-life and the instant its logarithms count from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Heat {
@@ -55,7 +64,34 @@ impl Heat {
         let size = (value.abs().log2() + self.half_lives(now) + OFFSET).max(1.0);
         size.copysign(value) * score::sign(order) as f64
     }
+
+    /// The first or the last key that is shown as `points` at `now`; between such a key and the next there is nothing.
+    pub fn bound(&self, order: BoardOrder, points: i64, end: End, now: DateTime<Utc>) -> f64 {
+        // Shown heat is rounded: the bound lies half a point off, or a few keys beside that where digits end.
+        let best_first = -score::sign(order);
+        let ahead = match end {
+            End::Front => best_first,
+            End::Back => -best_first,
+        };
+        let mut key = self.key(order, points as f64 + 0.5 * ahead as f64, now);
+        let [outward, inward] = match end {
+            End::Front => [f64::next_down, f64::next_up],
+            End::Back => [f64::next_up, f64::next_down],
+        };
+        let beyond = |key: f64| (self.shown(order, key, now) - points) * ahead > 0;
+        for _ in 0..STEPS {
+            match (beyond(key), beyond(outward(key))) {
+                (true, _) => key = inward(key),
+                (false, false) => key = outward(key),
+                (false, true) => break,
+            }
+        }
+        key
+    }
 }
+
+/// How many keys a bound may lie beside where its logarithm says.
+const STEPS: usize = 64;
 
 #[cfg(test)]
 mod tests {

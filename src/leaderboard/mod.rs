@@ -81,13 +81,15 @@ impl Leaderboards {
             let base: i64 = keyspace.settle(&field, now.timestamp_millis()).await?;
             heat_bases.insert(board, DateTime::from_timestamp_millis(base).unwrap_or(now));
         }
-        Ok(Leaderboards {
+        let boards = Leaderboards {
             keyspace,
             zone,
             boards,
             retention,
             heat_bases: Arc::new(heat_bases),
-        })
+        };
+        boards.forget_windows().await?;
+        Ok(boards)
     }
 
     /// All boards, as configured.

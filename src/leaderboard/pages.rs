@@ -150,8 +150,8 @@ impl Leaderboards {
         wanted: &Wanted,
         now: DateTime<Utc>,
     ) -> Result<Page, Unavailable> {
-        let replies = self
-            .on_its_day(board, span, |request| {
+        let (replies, span) = self
+            .on_its_day(board, span, |request, span| {
                 for p in self.keyspace.partitions() {
                     self.ask_page(request, p, board, span, wanted, now);
                 }
@@ -177,7 +177,7 @@ impl Leaderboards {
             Many::Last(_) => (left_out, 0),
         };
         let first_place = before + cut_before;
-        let (better, dense) = self.head(board, span, rows.first(), first_place, heads).await?;
+        let (better, dense) = self.head(board, &span, rows.first(), first_place, heads).await?;
         let groups = rows.iter().map(|row| span.group(row.key));
         let places = ranking::along_a_page(first_place, better, groups);
         let shown = |(row, (ahead, more)): (Member, (Ahead, u64))| Standing {
@@ -233,7 +233,7 @@ impl Leaderboards {
                 request.command(count);
             })
             .await?;
-        Ok((better.into_iter().sum(), Dense::later(span.group(first.key))))
+        Ok((better.into_iter().sum(), Dense::later(span, first.key)))
     }
 
     fn ask_page(

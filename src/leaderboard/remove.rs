@@ -4,6 +4,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::windows::TRIES;
 use super::{BOARD, Board, Leaderboards, OpenPeriod, Span, Window};
 use crate::ids::UserId;
 use crate::keyspace::mutation::MUTATION;
@@ -24,21 +25,39 @@ impl Leaderboards {
         if self.keyspace.row(user).await?.is_none() {
             return Ok(false); // nobody who never wrote stands on a board
         }
-        let sets = self.open_sets(board, now);
-        let complete = |call: Call, _| {
-            let (keys, p) = (self.keyspace.keys(), call.partition());
-            let call = call
-                .key(keys.board_version(p, &board.id))
-                .arg(&board.id)
-                .arg(keys.changes());
-            sets.iter().fold(call, |call, (stored, range)| {
-                call.key(keys.board(p, &board.id, stored))
-                    .key(keys.board_distinct(p, &board.id, stored))
-                    .arg(range)
-            })
+        let mut clock = now;
+        for _ in 0..TRIES {
+            let sets = self.open_sets(board, clock);
+            let complete = |call: Call, _| self.remove_call(call, board, &sets, clock);
+            match self
+                .keyspace
+                .mutate(&REMOVE, user, memory.clone(), complete)
+                .await
+            {
+                Err(Unavailable::StaleDay) => clock = self.turned(board, clock).await?,
+                answer => return Ok(answer?.text == "REMOVED"),
+            }
+        }
+        Err(Unavailable::StaleDay)
+    }
+
+    fn remove_call(&self, call: Call, board: &Board, sets: &[(String, i64)], now: DateTime<Utc>) -> Call {
+        let (keys, p) = (self.keyspace.keys(), call.partition());
+        let day = match board.windows.is_empty() {
+            true => String::new(),
+            false => board.window_day(self.zone.date_of(now)),
         };
-        let answer = self.keyspace.mutate(&REMOVE, user, memory, complete).await?;
-        Ok(answer.text == "REMOVED")
+        let call = call
+            .key(keys.board_version(p, &board.id))
+            .key(keys.window_day(p, &board.id))
+            .arg(&board.id)
+            .arg(keys.changes())
+            .arg(day);
+        sets.iter().fold(call, |call, (stored, range)| {
+            call.key(keys.board(p, &board.id, stored))
+                .key(keys.board_distinct(p, &board.id, stored))
+                .arg(range)
+        })
     }
 
     /// The sets that are open, or that open windows are made of, each with its range.

@@ -36,6 +36,8 @@ end
 local function outcomes(k, a, user, operator, amount, saturate)
   local sign, most = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
   local changes = {}
+  -- A sum may come back within the range, nothing else can.
+  if operator ~= 'INCREMENT' and (amount > most or amount < -most) then return nil end
   for i = 1, tonumber(ARGV[a + 4]) do
     local range = tonumber(ARGV[a + 2 + 3 * i])
     local held = tonumber(redis.call('ZSCORE', KEYS[k + 2 * i - 1], user) or nil)
@@ -91,6 +93,13 @@ local function windows(k, a, user, sign, changes)
   return k + 1, a + 8 + count
 end
 
+-- Where the argument 'heat' or 'cold' stands after those of the windows.
+local function heat_after(a)
+  local count = tonumber(ARGV[a])
+  if count == 0 then return a + 1 end
+  return a + 8 + count
+end
+
 -- Adds a change of points to a heat in the log domain. A key is sign * s * (log2 |heat| + offset), s the heat's own sign, 0 for no
 -- heat at all: a fixed number that grows with the heat, so that the order needs no upkeep as time passes.
 local function heat(k, a, user, sign, amount)
@@ -111,8 +120,8 @@ local function heat(k, a, user, sign, amount)
   local top = math.max(log_old, log_new)
   if top > -offset then
     local sum = old * 2 ^ (log_old - top) + new * 2 ^ (log_new - top)
-    -- What is left of equal heats that cancel out is noise.
-    if math.abs(sum) > 2 ^ -40 then
+    -- What is left of equal heats that cancel out is noise: the last digits of their logarithms.
+    if math.abs(sum) > math.max(2 ^ -40, (math.abs(top) + offset) * 2 ^ -49) then
       local log = math.max(top + math.log(math.abs(sum)) / math.log(2), 1 - offset)
       key = sign * (sum > 0 and 1 or -1) * (log + offset)
     end
@@ -138,7 +147,10 @@ local function score(k, a, user, operator, amount, saturate)
   local after_periods, windows_at = k + 1 + 2 * count, a + 5 + 3 * count
   local changes = outcomes(k, a, user, operator, amount, saturate)
   if not changes then return nil end
-  local changed, standings = false, {}
+  -- Where every period of its date is gone already, it still counts for heat.
+  local changed, standings = count == 0 and amount ~= 0 and ARGV[heat_after(windows_at)] == 'heat', {}
+  local added = amount
+  if count > 0 then added = changes[1].after - (changes[1].before or 0) end
   for i, change in ipairs(changes) do
     local members, distinct, range = KEYS[k + 2 * i - 1], KEYS[k + 2 * i], change.range
     if change.after ~= change.before then
@@ -151,7 +163,7 @@ local function score(k, a, user, operator, amount, saturate)
   end
   if changed then
     local next_key, heat_at = windows(after_periods, windows_at, user, sign, changes)
-    heat(next_key, heat_at, user, sign, changes[1].after - (changes[1].before or 0))
+    heat(next_key, heat_at, user, sign, added)
     redis.call('INCR', KEYS[k])
     redis.call('PUBLISH', ARGV[a + 1], 'board ' .. ARGV[a])
   end

@@ -5,11 +5,11 @@
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use super::heat::Heat;
+use super::heat::{End, Heat};
 use super::plan::PeriodPlan;
 use super::{Board, BoardOrder, score};
 use crate::config;
-use crate::day::{Period, PeriodSpan, Zone, day_number};
+use crate::day::{Period, PeriodSpan, Zone, day_number, from_day_number};
 
 /// Longer than any clocks differ: a Redis TTL is only the backstop behind deletion by the clock.
 pub const BACKSTOP: TimeDelta = TimeDelta::days(1);
@@ -271,13 +271,10 @@ impl Span {
         let sign = score::sign(order);
         let (front, back) = match self {
             Span::Heat(heat) => {
-                // Shown heat is rounded: whoever shows the bound lies within half a point of it.
-                let half =
-                    |points: i64, towards: f64| heat.key(order, points as f64 + towards, now).to_string();
-                let out = sign as f64 * 0.5;
+                let key = |points, end| heat.bound(order, points, end, now).to_string();
                 (
-                    front.map(|points| half(points, -out)),
-                    back.map(|points| half(points, out)),
+                    front.map(|points| key(points, End::Front)),
+                    back.map(|points| key(points, End::Back)),
                 )
             }
             _ => {
@@ -305,4 +302,14 @@ impl Span {
 pub fn window_day(date: NaiveDate, windows: &[u32]) -> String {
     let windows: Vec<String> = windows.iter().map(u32::to_string).collect();
     format!("{} {}", day_number(date), windows.join(","))
+}
+
+/// Reads what [`window_day`] spelled: the day, and the lengths of the windows.
+pub fn read_window_day(text: &str) -> (Option<NaiveDate>, Vec<u32>) {
+    let (day, windows) = text.split_once(' ').unwrap_or((text, ""));
+    let date = day.parse().ok().and_then(from_day_number);
+    (
+        date,
+        windows.split(',').filter_map(|days| days.parse().ok()).collect(),
+    )
 }

@@ -49,17 +49,20 @@ pub enum Dense {
 /// The first of a page, whose distinct better points are counted when somebody asks.
 #[derive(Debug)]
 pub struct FirstOfPage {
+    /// Its points, and in which set they stand.
     group: f64,
+    stored: String,
     better: OnceCell<u64>,
 }
 
 impl Dense {
     /// Of someone whose own points are to be counted.
-    pub(super) fn later(group: f64) -> Dense {
+    pub(super) fn later(span: &Span, key: f64) -> Dense {
         Dense::AfterFirst(
             0,
             Arc::new(FirstOfPage {
-                group,
+                group: span.group(key),
+                stored: span.stored(),
                 better: OnceCell::new(),
             }),
         )
@@ -88,8 +91,8 @@ impl Leaderboards {
         now: DateTime<Utc>,
     ) -> Result<Option<Standing>, Unavailable> {
         let home = self.keyspace.partition_of(user);
-        let mut replies = self
-            .on_its_day(board, span, |request| {
+        let (mut replies, span) = self
+            .on_its_day(board, span, |request, span| {
                 self.ask_place(request, home, board, span, user, None)
             })
             .await?;
@@ -102,7 +105,7 @@ impl Leaderboards {
         };
         let standing = self.shown(
             board,
-            span,
+            &span,
             user.clone(),
             key,
             Ahead { members, better },
@@ -110,7 +113,7 @@ impl Leaderboards {
             participants,
             now,
         );
-        self.complete(board, span, standing).await.map(Some)
+        self.complete(board, &span, standing).await.map(Some)
     }
 
     /// A standing as counted in the user's own partition.
@@ -128,7 +131,7 @@ impl Leaderboards {
     ) -> Standing {
         let dense = match self.keyspace.partition_count() {
             1 => Dense::Known(distinct),
-            _ => Dense::later(span.group(key)),
+            _ => Dense::later(span, key),
         };
         let (points, reached_at) = (span.points(board.order, key, now), span.reached_at(key, now));
         Standing {
@@ -153,8 +156,8 @@ impl Leaderboards {
         if self.keyspace.partition_count() == 1 {
             return Ok(standing);
         }
-        let replies = self
-            .on_its_day(board, span, |request| {
+        let (replies, _) = self
+            .on_its_day(board, span, |request, span| {
                 for p in self.keyspace.partitions().filter(|&p| p != home) {
                     self.ask_place(request, p, board, span, &standing.user, Some(standing.key));
                 }
@@ -173,7 +176,6 @@ impl Leaderboards {
     pub async fn rank(
         &self,
         board: &Board,
-        span: &Span,
         standing: &Standing,
         method: RankMethod,
     ) -> Result<u64, Unavailable> {
@@ -183,7 +185,7 @@ impl Leaderboards {
             RankMethod::Dense => match &standing.dense {
                 Dense::Known(better) => *better,
                 Dense::AfterFirst(more, first) => {
-                    let count = || self.distinct_better(board, span, first.group);
+                    let count = || self.distinct_better(board, first);
                     first.better.get_or_try_init(count).await? + more
                 }
             },
@@ -193,28 +195,23 @@ impl Leaderboards {
 
     /// Counts what DENSE ranks of these standings need, where partitions have to be merged for it: one count, since
     /// they are of one page.
-    pub async fn count_dense(
-        &self,
-        board: &Board,
-        span: &Span,
-        standings: &[Standing],
-    ) -> Result<(), Unavailable> {
+    pub async fn count_dense(&self, board: &Board, standings: &[Standing]) -> Result<(), Unavailable> {
         match standings.first() {
-            Some(first) => self.rank(board, span, first, RankMethod::Dense).await.map(|_| ()),
+            Some(first) => self.rank(board, first, RankMethod::Dense).await.map(|_| ()),
             None => Ok(()),
         }
     }
 
     /// How many distinct points are better than those of `group`: merged over the partitions in chunks.
-    async fn distinct_better(&self, board: &Board, span: &Span, group: f64) -> Result<u64, Unavailable> {
+    async fn distinct_better(&self, board: &Board, first: &FirstOfPage) -> Result<u64, Unavailable> {
         let mut keys = DistinctKeys::new(self.keyspace.partition_count());
         let mut read = vec![0; self.keyspace.partition_count()];
         while let Some(list) = keys.wants() {
             let p = Partition::number(list as u32);
             let mut range = redis::cmd("ZRANGE");
             range
-                .arg(self.keyspace.keys().board_distinct(p, &board.id, &span.stored()))
-                .arg(&["-inf", &format!("({group}"), "BYSCORE"])
+                .arg(self.keyspace.keys().board_distinct(p, &board.id, &first.stored))
+                .arg(&["-inf", &format!("({}", first.group), "BYSCORE"])
                 .arg(&["LIMIT", &read[list].to_string(), &DISTINCT_CHUNK.to_string()]);
             let mut request = Request::new();
             request.command(range);

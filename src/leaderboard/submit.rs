@@ -3,13 +3,16 @@
 //! Owns the call of `submit_score.lua`, the board's part of other features' scripts (check-ins that feed boards), and
 //! the reading of its answer.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 
 use super::heat;
 use super::ranking::Ahead;
 use super::standings::Standing;
+use super::windows::TRIES;
 use super::{BOARD, Board, Leaderboards, OpenPeriod, SCORE, ScoreOperator, Span, WINDOW, score};
-use crate::ids::UserId;
+use crate::ids::{BoardId, UserId};
 use crate::keyspace::mutation::{Fields, MUTATION, NotDone};
 use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Answer, Call, Memory, Operation, Script, Unavailable};
@@ -69,14 +72,14 @@ pub struct Score<'a> {
 }
 
 impl Score<'_> {
-    /// Whether it would leave the board's range whatever the user holds. What is added may be twice the largest points:
-    /// that leads from one end to the other. It also keeps the script's sums exact.
-    fn is_hopeless(&self) -> bool {
+    /// Whether it lies beyond the board whatever the user holds. Those of a client's own operation are left to the script,
+    /// which knows whether they came before.
+    fn is_hopeless(&self, operation: &Operation) -> bool {
         let most = match self.operator {
-            ScoreOperator::Increment => self.board.max_points.saturating_mul(2),
+            ScoreOperator::Increment => self.board.max_points.saturating_mul(2), // from one end to the other
             ScoreOperator::Set | ScoreOperator::Best => self.board.max_points,
         };
-        self.points.abs() > most
+        !operation.is_clients() && self.points.abs() > most
     }
 }
 
@@ -88,18 +91,18 @@ impl Leaderboards {
         now: DateTime<Utc>,
         operation: &Operation,
     ) -> Result<Submitted, Unavailable> {
-        if score.is_hopeless() {
+        if score.is_hopeless(operation) {
             return Ok(Submitted::OutOfRange);
         }
-        let periods = self.periods_at(score.board, now, now);
-        let complete = |call: Call, _| self.score_call(call, score, &periods, now, now);
-        for _ in 0..3 {
+        let (periods, mut clock) = (self.periods_at(score.board, now, now), now);
+        for _ in 0..TRIES {
+            let complete = |call: Call, _| self.score_call(call, score, &periods, now, clock);
             match self
                 .keyspace
                 .mutate(&SUBMIT_SCORE, &score.user, Memory::Operation(operation), complete)
                 .await
             {
-                Err(Unavailable::StaleDay) => self.turn(score.board, self.zone.date_of(now)).await?,
+                Err(Unavailable::StaleDay) => clock = self.turned(score.board, clock).await?,
                 answer => return self.submitted(score, &answer?, operation, now),
             }
         }
@@ -114,17 +117,18 @@ impl Leaderboards {
     ) -> Vec<Result<Submitted, Unavailable>> {
         let mut outcomes: Vec<Option<Result<Submitted, Unavailable>>> = scores
             .iter()
-            .map(|(score, _)| score.is_hopeless().then_some(Ok(Submitted::OutOfRange)))
+            .map(|(score, operation)| score.is_hopeless(operation).then_some(Ok(Submitted::OutOfRange)))
             .collect();
-        for _ in 0..4 {
+        let mut clocks = HashMap::new();
+        for _ in 0..TRIES {
             let left: Vec<usize> = (0..scores.len()).filter(|&i| outcomes[i].is_none()).collect();
             if left.is_empty() {
                 break;
             }
-            if let Err(cause) = self.submit_left(scores, &left, &mut outcomes, now).await {
-                // What was done stays done.
-                for outcome in outcomes.iter_mut().filter(|outcome| outcome.is_none()) {
-                    *outcome = Some(Err(cause.clone()));
+            let sent = self.submit_left(scores, &left, &mut outcomes, &mut clocks, now);
+            if let Err(cause) = sent.await {
+                for i in left {
+                    outcomes[i].get_or_insert_with(|| Err(cause.clone()));
                 }
             }
         }
@@ -135,11 +139,13 @@ impl Leaderboards {
     }
 
     /// Sends what has no outcome yet; what has to be sent again after a turn of the day or for a row still has none.
-    async fn submit_left(
+    /// `clocks` are the boards' whose day in force is later than that of `now`.
+    async fn submit_left<'s>(
         &self,
-        scores: &[(Score<'_>, Operation)],
+        scores: &'s [(Score<'_>, Operation)],
         left: &[usize],
         outcomes: &mut [Option<Result<Submitted, Unavailable>>],
+        clocks: &mut HashMap<&'s BoardId, DateTime<Utc>>,
         now: DateTime<Utc>,
     ) -> Result<(), Unavailable> {
         let users: Vec<UserId> = left.iter().map(|&i| scores[i].0.user.clone()).collect();
@@ -150,21 +156,20 @@ impl Leaderboards {
             .map(|(&i, row)| {
                 let (score, operation) = &scores[i];
                 let periods = self.periods_at(score.board, now, now);
+                let clock = clocks.get(&score.board.id).copied().unwrap_or(now);
                 let call = self
                     .keyspace
                     .call(&score.user, row, &Memory::Operation(operation));
-                self.score_call(call, score, &periods, now, now)
+                self.score_call(call, score, &periods, now, clock)
             })
             .collect();
-        let mut waiting: Vec<&Board> = Vec::new();
+        let mut of_another_day: HashMap<&BoardId, &Board> = HashMap::new();
         for (&i, answer) in left.iter().zip(self.keyspace.send(&SUBMIT_SCORE, &calls).await?) {
             let (score, operation) = &scores[i];
             match answer {
                 Ok(answer) => outcomes[i] = Some(self.submitted(score, &answer, operation, now)),
                 Err(NotDone::Unavailable(Unavailable::StaleDay)) => {
-                    if !waiting.iter().any(|board| board.id == score.board.id) {
-                        waiting.push(score.board);
-                    }
+                    of_another_day.insert(&score.board.id, score.board);
                 }
                 Err(NotDone::RowGone) => self.keyspace.forget_rows([&score.user]),
                 Err(NotDone::Gap) => {
@@ -173,8 +178,9 @@ impl Leaderboards {
                 Err(NotDone::Unavailable(cause)) => outcomes[i] = Some(Err(cause)),
             }
         }
-        for board in waiting {
-            self.turn(board, self.zone.date_of(now)).await?;
+        for (id, board) in of_another_day {
+            let clock = clocks.get(id).copied().unwrap_or(now);
+            clocks.insert(id, self.turned(board, clock).await?);
         }
         Ok(())
     }

@@ -3,10 +3,12 @@
 //! Owns the keeper's work on boards, in small steps with pauses between, by one node at a time. Everything here may be
 //! done twice or left half-way: the next turn goes on.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, Days, NaiveDate, Utc};
 
+use super::plan::PeriodPlan;
 use super::{BOARD, Board, Leaderboards, OpenPeriod, Span, Window};
 use crate::day::Period;
 use crate::keyspace::scripts::NUMBERS;
@@ -14,14 +16,23 @@ use crate::keyspace::{Partition, Request, Script, Unavailable, reply};
 
 static TRIM: Script = Script::new("trim", &[NUMBERS, BOARD, include_str!("trim.lua")]);
 
+static NOTE_REACHED: Script = Script::new("note_reached", &[include_str!("note_reached.lua")]);
+
 /// Members that one step of trimming takes off.
 const TRIMMED_A_STEP: u32 = 200;
 
 /// The pause between two steps.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How far back the first sweep of a partition looks for closed periods, in days.
+/// How far back the first sweep of a partition looks for what nobody keeps any more, in days.
 const FIRST_SWEEP_DAYS: u64 = 800;
+
+/// Periods whose sets go in one pipeline.
+const PERIODS_A_STEP: usize = 200;
+
+/// How far upkeep has come in one partition, by what it is about: `board PERIOD` (periods before are swept away),
+/// `board windows` (sets of days before are), `board PERIOD trimmed` (periods before are cut down).
+type Reached = HashMap<String, NaiveDate>;
 
 impl Leaderboards {
     /// One turn of the keeper over `partitions`.
@@ -30,32 +41,32 @@ impl Leaderboards {
             for &p in partitions {
                 self.build_ahead(board, p, now).await?;
             }
-            if board.cap > 0 {
-                self.trim(board, partitions, now).await?;
-            }
         }
         for &p in partitions {
-            self.sweep(p, now).await?;
+            let reached = self.reached(p).await?;
+            for board in self.boards.iter() {
+                self.sweep_periods(board, p, now, &reached).await?;
+                self.sweep_windows(board, p, now, &reached).await?;
+                // Where the cut lies, all partitions say together; whoever looks after the first makes it.
+                if board.cap > 0 && p == Partition::number(0) {
+                    self.trim(board, now, &reached).await?;
+                }
+            }
         }
         Ok(())
     }
 
-    /// Builds the windows of tomorrow, once today is in force.
+    /// Builds the windows of tomorrow, with today in force.
     async fn build_ahead(&self, board: &Board, p: Partition, now: DateTime<Utc>) -> Result<(), Unavailable> {
         if board.windows.is_empty() {
             return Ok(());
         }
         let today = self.zone.date_of(now);
-        let mut get = redis::cmd("GET");
-        get.arg(self.keyspace.keys().window_day(p, &board.id));
-        let mut request = Request::new();
-        request.command(get);
-        let in_force: Option<String> = match self.keyspace.run(&request).await?.pop() {
-            Some(value) => reply(value)?,
-            None => None,
-        };
-        if in_force != Some(board.window_day(today)) {
-            return self.turn(board, today).await;
+        if self.day_in_force(board, p).await? != Some(board.window_day(today)) {
+            self.turn(board, today).await?;
+            if self.day_in_force(board, p).await? != Some(board.window_day(today)) {
+                return Ok(()); // another node's day is a later one; it builds
+            }
         }
         for &days in &board.windows {
             while !self.build(board, p, days, self.zone.day_after(today), 1).await? {
@@ -65,114 +76,193 @@ impl Leaderboards {
         Ok(())
     }
 
-    /// Takes closed periods away that are kept no longer, date by date from where the last sweep ended.
-    async fn sweep(&self, p: Partition, now: DateTime<Utc>) -> Result<(), Unavailable> {
+    /// Takes closed periods away that are kept no longer.
+    async fn sweep_periods(
+        &self,
+        board: &Board,
+        p: Partition,
+        now: DateTime<Utc>,
+        reached: &Reached,
+    ) -> Result<(), Unavailable> {
         let today = self.zone.date_of(now);
-        let key = self.keyspace.keys().swept(p);
-        for board in self.boards.iter() {
-            for plan in board.stored_plans() {
-                let Some(days) = self.retention.days(board, plan.period) else {
-                    continue;
-                };
-                let field = format!("{} {}", board.id, plan.period.as_str());
-                let mut get = redis::cmd("HGET");
-                get.arg(&key).arg(&field);
-                let mut request = Request::new();
-                request.command(get);
-                let swept: Option<String> = match self.keyspace.run(&request).await?.pop() {
-                    Some(value) => reply(value)?,
-                    None => None,
-                };
-                let swept = swept.and_then(|date| date.parse::<NaiveDate>().ok());
-                let kept_from = today - chrono::Days::new(u64::from(days) + 1);
-                let from = swept.unwrap_or(kept_from - chrono::Days::new(FIRST_SWEEP_DAYS));
-                if from >= kept_from {
-                    continue;
-                }
-                self.unlink_periods(board, plan.period, p, from, kept_from, now)
-                    .await?;
-                let mut set = redis::cmd("HSET");
-                set.arg(&key).arg(&field).arg(kept_from.to_string());
-                let mut request = Request::new();
-                request.command(set);
-                for value in self.keyspace.run(&request).await? {
-                    reply::<u32>(value)?;
-                }
-            }
+        for plan in board.stored_plans() {
+            let Some(days) = self.retention.days(board, plan.period) else {
+                continue;
+            };
+            let what = format!("{} {}", board.id, plan.period.as_str());
+            let earliest = today - Days::new(u64::from(days) + FIRST_SWEEP_DAYS);
+            let from = reached.get(&what).copied().unwrap_or(earliest);
+            let (gone, until) = self.periods_from(board, plan, from, |period| !period.is_kept(now));
+            let spans = gone.into_iter().map(|period| period.key).collect();
+            self.take_away(board, p, &what, spans, from, until).await?;
         }
         Ok(())
     }
 
-    async fn unlink_periods(
+    /// Takes the sets of windows away whose day is over.
+    async fn sweep_windows(
         &self,
         board: &Board,
-        period: Period,
         p: Partition,
+        now: DateTime<Utc>,
+        reached: &Reached,
+    ) -> Result<(), Unavailable> {
+        if board.windows.is_empty() {
+            return Ok(());
+        }
+        let (today, what) = (self.zone.date_of(now), format!("{} windows", board.id));
+        let from = reached.get(&what).copied();
+        let from = from.unwrap_or(today - Days::new(FIRST_SWEEP_DAYS));
+        let over = from.iter_days().take_while(|&day| day < today);
+        let stored = |day| board.windows.iter().map(move |&days| Window::stored(days, day));
+        let spans = over.flat_map(stored).collect();
+        self.take_away(board, p, &what, spans, from, today.max(from))
+            .await
+    }
+
+    /// The periods from the one of `from` on, as long as `wanted`, and the first date of the one after.
+    fn periods_from(
+        &self,
+        board: &Board,
+        plan: &PeriodPlan,
+        from: NaiveDate,
+        wanted: impl Fn(&OpenPeriod) -> bool,
+    ) -> (Vec<OpenPeriod>, NaiveDate) {
+        let (mut periods, mut date) = (Vec::new(), from);
+        loop {
+            let period = OpenPeriod::of(board, plan, date, &self.zone, self.retention);
+            match period.dates.last().and_then(|last| last.succ_opt()) {
+                Some(next) if wanted(&period) => date = next,
+                _ => return (periods, date),
+            }
+            periods.push(period);
+        }
+    }
+
+    /// Deletes the sets of `spans`, and notes that `what` has come from `from` to `until`.
+    async fn take_away(
+        &self,
+        board: &Board,
+        p: Partition,
+        what: &str,
+        spans: Vec<String>,
         from: NaiveDate,
         until: NaiveDate,
-        now: DateTime<Utc>,
     ) -> Result<(), Unavailable> {
-        let Some(plan) = board.stored_plans().find(|plan| plan.period == period) else {
-            return Ok(());
-        };
         let keys = self.keyspace.keys();
+        for step in spans.chunks(PERIODS_A_STEP) {
+            let mut request = Request::new();
+            for span in step {
+                let mut unlink = redis::cmd("UNLINK");
+                unlink
+                    .arg(keys.board(p, &board.id, span))
+                    .arg(keys.board_distinct(p, &board.id, span))
+                    .arg(keys.window_progress(p, &board.id, span));
+                request.command(unlink);
+            }
+            for value in self.keyspace.run(&request).await? {
+                reply::<u32>(value)?;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        match until == from {
+            true => Ok(()),
+            false => self.note_reached(p, what, until).await,
+        }
+    }
+
+    async fn reached(&self, p: Partition) -> Result<Reached, Unavailable> {
+        let mut get = redis::cmd("HGETALL");
+        get.arg(self.keyspace.keys().swept(p));
         let mut request = Request::new();
-        for date in from.iter_days().take_while(|&date| date < until) {
-            let closed = OpenPeriod::of(board, plan, date, &self.zone, self.retention);
-            if closed.is_kept(now) {
-                continue;
-            }
-            let mut unlink = redis::cmd("UNLINK");
-            unlink
-                .arg(keys.board(p, &board.id, &closed.key))
-                .arg(keys.board_distinct(p, &board.id, &closed.key));
-            if period == Period::Day {
-                for &days in &board.windows {
-                    let stored = Window::stored(days, date);
-                    unlink
-                        .arg(keys.board(p, &board.id, &stored))
-                        .arg(keys.board_distinct(p, &board.id, &stored));
-                }
-            }
-            request.command(unlink);
-        }
-        if request.is_empty() {
-            return Ok(());
-        }
+        request.command(get);
+        let fields: HashMap<String, String> = match self.keyspace.run(&request).await?.pop() {
+            Some(value) => reply(value)?,
+            None => HashMap::new(),
+        };
+        let dates = fields
+            .into_iter()
+            .filter_map(|(what, date)| Some((what, date.parse().ok()?)));
+        Ok(dates.collect())
+    }
+
+    async fn note_reached(&self, p: Partition, what: &str, date: NaiveDate) -> Result<(), Unavailable> {
+        let (keys, date) = (self.keyspace.keys(), date.to_string());
+        let mut request = Request::new();
+        request.script(
+            &NOTE_REACHED,
+            &[keys.generation(p), keys.swept(p)],
+            &[self.keyspace.generation(), what, &date],
+        );
         for value in self.keyspace.run(&request).await? {
             reply::<u32>(value)?;
         }
         Ok(())
     }
 
-    /// Cuts a capped board down: the period that closed last, and the running ones where nobody loses what it gathered.
-    async fn trim(
-        &self,
-        board: &Board,
-        partitions: &[Partition],
-        now: DateTime<Utc>,
-    ) -> Result<(), Unavailable> {
-        if partitions.len() < self.keyspace.partition_count() {
-            return Ok(()); // where the cut lies, all partitions say together; whoever keeps them all makes it
-        }
+    /// Cuts a capped board down: the periods that are closed, and the running ones where nobody loses what it gathered.
+    async fn trim(&self, board: &Board, now: DateTime<Utc>, reached: &Reached) -> Result<(), Unavailable> {
         let today = self.zone.date_of(now);
         for plan in &board.plans {
-            let running = OpenPeriod::of(board, plan, today, &self.zone, self.retention);
-            let closed = running.dates.first().map(|first| {
-                OpenPeriod::of(
-                    board,
-                    plan,
-                    self.zone.day_before(first),
-                    &self.zone,
-                    self.retention,
-                )
-            });
             // The days that windows are summed from stay whole.
-            let closed = closed.filter(|_| plan.period != Period::Day || board.windows.is_empty());
-            let running = Some(running).filter(|_| board.trims_running() && board.windows.is_empty());
-            for period in closed.into_iter().chain(running) {
-                self.trim_span(board, &Span::Period(period)).await?;
+            let whole_days = plan.period == Period::Day && !board.windows.is_empty();
+            let running_from = match whole_days {
+                true => Window::dates(board.longest_window(), today, &self.zone).next_back(),
+                false => plan.period.span_of(today).first(),
+            };
+            if let Some(running_from) = running_from {
+                self.trim_closed(board, plan, running_from, now, reached).await?;
             }
+            if board.trims_running() && !whole_days {
+                let running = OpenPeriod::of(board, plan, today, &self.zone, self.retention);
+                self.trim_span(board, &Span::Period(running)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts the closed periods before `until` down. The last one is looked at every time: a score that was on its way
+    /// when it closed still comes in.
+    async fn trim_closed(
+        &self,
+        board: &Board,
+        plan: &PeriodPlan,
+        until: NaiveDate,
+        now: DateTime<Utc>,
+        reached: &Reached,
+    ) -> Result<(), Unavailable> {
+        let Some(days) = self.retention.days(board, plan.period) else {
+            return Ok(());
+        };
+        let what = trimmed(board, plan);
+        let earliest = self.zone.date_of(now) - Days::new(u64::from(days) + 2);
+        let from = reached.get(&what).copied().unwrap_or(earliest).max(earliest);
+        let closed = |period: &OpenPeriod| period.dates.last().is_some_and(|last| last < until);
+        let (periods, _) = self.periods_from(board, plan, from, closed);
+        let last = periods.last().and_then(|last| last.dates.first());
+        for period in periods.into_iter().filter(|period| period.is_kept(now)) {
+            self.trim_span(board, &Span::Period(period)).await?;
+        }
+        match last.filter(|&last| reached.get(&what) != Some(&last)) {
+            Some(last) => self.note_reached(Partition::number(0), &what, last).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Has all closed periods of a capped board looked at again: something was written into them.
+    pub async fn trim_anew(&self, board: &Board) -> Result<(), Unavailable> {
+        if board.cap == 0 {
+            return Ok(());
+        }
+        let mut forget = redis::cmd("HDEL");
+        forget.arg(self.keyspace.keys().swept(Partition::number(0)));
+        board.plans.iter().for_each(|plan| {
+            forget.arg(trimmed(board, plan));
+        });
+        let mut request = Request::new();
+        request.command(forget);
+        for value in self.keyspace.run(&request).await? {
+            reply::<u32>(value)?;
         }
         Ok(())
     }
@@ -252,4 +342,8 @@ impl Leaderboards {
             .await?;
         Ok(counts.into_iter().sum())
     }
+}
+
+fn trimmed(board: &Board, plan: &PeriodPlan) -> String {
+    format!("{} {} trimmed", board.id, plan.period.as_str())
 }

@@ -3,20 +3,34 @@
 //! Owns which day is in force in each partition, and the building of tomorrow's sets while today is open. A window has a
 //! set for the day in force T and one for T+1. Scores keep up both (`score.lua`); the builder walks the days that T+1
 //! still holds and writes everybody's whole value (`build_window.lua`), so a turn finds its set complete. A request for a
-//! day that is not in force yet is answered STALEDAY, and its caller finishes the set, turns the day and asks again.
+//! day that is not in force yet is answered STALEDAY, and its caller finishes the set, turns the day and asks again. Whoever
+//! comes with a day that is over already (a request under way at midnight, a clock that is behind) goes by the one in
+//! force: reads see its windows, and a score counts for the day that it is dated.
+
+use std::borrow::Cow;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::span::BACKSTOP;
+use super::span::{self, BACKSTOP};
 use super::{BOARD, Board, Leaderboards, OpenPeriod, POSITION, ScoreOperator, Span, WINDOW, Window};
 use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Call, Partition, Request, Script, Unavailable, reply};
 
 static BUILD_WINDOW: Script = Script::new(
     "build_window",
-    &[NUMBERS, BOARD, WINDOW, POSITION, include_str!("build_window.lua")],
+    &[
+        NUMBERS,
+        BOARD,
+        WINDOW,
+        POSITION,
+        PROGRESS,
+        include_str!("build_window.lua"),
+    ],
 );
-static TURN_DAY: Script = Script::new("turn_day", &[include_str!("turn_day.lua")]);
+static TURN_DAY: Script = Script::new("turn_day", &[PROGRESS, include_str!("turn_day.lua")]);
+
+/// The Lua part about how far sets are built.
+const PROGRESS: &str = include_str!("progress.lua");
 
 /// Users that one step of the builder writes, so that no step blocks Redis for long.
 const USERS_A_STEP: u32 = 50;
@@ -24,41 +38,152 @@ const USERS_A_STEP: u32 = 50;
 /// Steps that go into one pipeline when a turn has to be finished at once.
 const STEPS_AT_ONCE: usize = 20;
 
+/// How often a request is asked again for another day; each time somebody else has turned it meanwhile.
+pub(super) const TRIES: usize = 5;
+
 impl Leaderboards {
-    /// Runs a request that may be about a window; where another day is in force, brings the right one about first.
-    pub(super) async fn on_its_day(
+    /// Runs a request that may be about a window; where an earlier day is in force, brings the right one about first.
+    /// Answers with the replies and the span that they are about: where a later day is in force, its window.
+    pub(super) async fn on_its_day<'s>(
         &self,
         board: &Board,
-        span: &Span,
-        mut ask: impl FnMut(&mut Request),
-    ) -> Result<Vec<redis::Value>, Unavailable> {
-        for _ in 0..3 {
+        span: &'s Span,
+        mut ask: impl FnMut(&mut Request, &Span),
+    ) -> Result<(Vec<redis::Value>, Cow<'s, Span>), Unavailable> {
+        let mut span = Cow::Borrowed(span);
+        for _ in 0..TRIES {
             let mut request = Request::new();
-            ask(&mut request);
+            ask(&mut request, &span);
             let replies = self.keyspace.run(&request).await?;
             let stale = |value: &redis::Value| matches!(value, redis::Value::ServerError(e) if e.code() == "STALEDAY");
-            match span {
-                Span::Window(window) if replies.iter().any(stale) => self.turn(board, window.date).await?,
-                _ => return Ok(replies),
+            let (days, date) = match &*span {
+                Span::Window(window) if replies.iter().any(stale) => (window.days, window.date),
+                _ => return Ok((replies, span)),
+            };
+            let in_force = self.turn(board, date).await?;
+            if in_force != date {
+                span = Cow::Owned(Span::Window(Window::ending(days, in_force, &self.zone)));
             }
         }
         Err(Unavailable::StaleDay)
     }
 
-    /// Puts `date` in force for the windows of `board`, finishing their sets first.
-    pub(crate) async fn turn(&self, board: &Board, date: NaiveDate) -> Result<(), Unavailable> {
-        for p in self.keyspace.partitions() {
+    /// Brings the day of `now` in force for the windows of `board`; answers with `now`, or with the start of the day in
+    /// force if that is a later one.
+    pub(crate) async fn turned(
+        &self,
+        board: &Board,
+        now: DateTime<Utc>,
+    ) -> Result<DateTime<Utc>, Unavailable> {
+        let date = self.zone.date_of(now);
+        let in_force = self.turn(board, date).await?;
+        Ok(if in_force > date {
+            self.zone.start_of(in_force)
+        } else {
+            now
+        })
+    }
+
+    /// Puts `date` in force for the windows of `board`, finishing their sets first, unless a later one is. Answers with
+    /// the latest day in force.
+    pub(super) async fn turn(&self, board: &Board, date: NaiveDate) -> Result<NaiveDate, Unavailable> {
+        let mut latest = date;
+        for p in self.keyspace.partitions().filter(|_| !board.windows.is_empty()) {
+            latest = latest.max(self.turn_partition(board, p, date).await?);
+        }
+        Ok(latest)
+    }
+
+    async fn turn_partition(
+        &self,
+        board: &Board,
+        p: Partition,
+        date: NaiveDate,
+    ) -> Result<NaiveDate, Unavailable> {
+        let wanted = board.window_day(date);
+        let mut in_force = self.day_in_force(board, p).await?;
+        for _ in 0..TRIES {
+            let (day, lengths) = match in_force.as_deref() {
+                Some(text) if text == wanted => return Ok(date),
+                Some(text) => span::read_window_day(text),
+                None => (None, Vec::new()),
+            };
+            match day {
+                Some(later) if later > date => return Ok(later),
+                _ => {}
+            }
             for &days in &board.windows {
+                if day == Some(date) && lengths.contains(&days) {
+                    continue; // only the lengths change, and this one is kept up as it is
+                }
                 while !self.build(board, p, days, date, STEPS_AT_ONCE).await? {}
             }
-            let keys = self.keyspace.keys();
-            let names = [keys.generation(p), keys.window_day(p, &board.id)];
-            let mut request = Request::new();
-            let args = [self.keyspace.generation(), &board.window_day(date)];
-            request.script(&TURN_DAY, &names, &args);
-            for value in self.keyspace.run(&request).await? {
-                reply::<String>(value)?;
+            in_force = Some(self.put_in_force(board, p, date).await?);
+        }
+        Err(Unavailable::StaleDay)
+    }
+
+    /// The day in force in a partition, as [`Board::window_day`] spells it.
+    pub(super) async fn day_in_force(
+        &self,
+        board: &Board,
+        p: Partition,
+    ) -> Result<Option<String>, Unavailable> {
+        let mut get = redis::cmd("GET");
+        get.arg(self.keyspace.keys().window_day(p, &board.id));
+        let mut request = Request::new();
+        request.command(get);
+        match self.keyspace.run(&request).await?.pop() {
+            Some(value) => reply(value),
+            None => Ok(None),
+        }
+    }
+
+    async fn put_in_force(
+        &self,
+        board: &Board,
+        p: Partition,
+        date: NaiveDate,
+    ) -> Result<String, Unavailable> {
+        let keys = self.keyspace.keys();
+        let mut names = vec![
+            keys.generation(p),
+            keys.window_day(p, &board.id),
+            keys.board_version(p, &board.id),
+        ];
+        let mut args = vec![self.keyspace.generation().to_owned(), board.window_day(date)];
+        for &days in &board.windows {
+            names.push(keys.window_progress(p, &board.id, &Window::stored(days, date)));
+            args.push(days.to_string());
+        }
+        let mut request = Request::new();
+        request.script(&TURN_DAY, &names, &args);
+        match self.keyspace.run(&request).await?.pop() {
+            Some(value) => reply(value),
+            None => Err(Unavailable::Fault("no reply".into())),
+        }
+    }
+
+    /// Forgets that days were in force for boards that have no windows: scores go by without keeping any up.
+    pub(super) async fn forget_windows(&self) -> Result<(), Unavailable> {
+        let boards: Vec<_> = self
+            .boards
+            .iter()
+            .filter(|board| board.windows.is_empty())
+            .collect();
+        let mut request = Request::new();
+        for p in self.keyspace.partitions() {
+            for board in &boards {
+                let mut unlink = redis::cmd("UNLINK");
+                unlink.arg(self.keyspace.keys().window_day(p, &board.id));
+                request.command(unlink);
             }
+        }
+        if request.is_empty() {
+            return Ok(());
+        }
+        for value in self.keyspace.run(&request).await? {
+            reply::<u32>(value)?;
         }
         Ok(())
     }
@@ -75,22 +200,28 @@ impl Leaderboards {
         let Some(plan) = board.day_plan() else {
             return Ok(true);
         };
-        let (keys, stored) = (self.keyspace.keys(), Window::stored(days, date));
+        let keys = self.keyspace.keys();
+        let [stored, ahead] = [date, self.zone.day_after(date)].map(|day| Window::stored(days, day));
         let mut names = vec![
             keys.generation(p),
-            keys.window_progress(p, &board.id, days),
+            keys.window_progress(p, &board.id, &stored),
             keys.board(p, &board.id, &stored),
             keys.board_distinct(p, &board.id, &stored),
+            keys.window_progress(p, &board.id, &ahead),
+            keys.board(p, &board.id, &ahead),
+            keys.board_distinct(p, &board.id, &ahead),
+            keys.window_day(p, &board.id),
+            keys.board_version(p, &board.id),
         ];
         let dates = Window::dates(days, date, &self.zone).rev();
         names.extend(dates.map(|day| keys.board(p, &board.id, &plan.period.span_of(day).key())));
         let args = [
             self.keyspace.generation().to_owned(),
-            date.to_string(),
             plan.tie_range().to_string(),
             over_days_operator(board).to_owned(),
             USERS_A_STEP.to_string(),
             window_ttl().to_string(),
+            days.to_string(),
         ];
         let mut request = Request::new();
         (0..steps).for_each(|_| {

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
@@ -322,7 +322,7 @@ async fn a_write_whose_answer_comes_too_late_is_sent_again_and_done_once() {
     one_more(&app, "amy").await;
     app.user("amy").check_in().await;
     app.set("2027-03-02T08:00:00Z");
-    let run = scripts_run(&app).await;
+    let run = operations_run(&app).await;
     let pid = app.running().redis_pid().unwrap();
     signal("STOP", pid);
     let thawing = async {
@@ -337,7 +337,7 @@ async fn a_write_whose_answer_comes_too_late_is_sent_again_and_done_once() {
         (checked_in.outcome.as_str(), checked_in.wallet.points),
         ("CHECKED_IN", 20)
     );
-    assert_eq!(scripts_run(&app).await, run + 4, "each was not sent twice");
+    assert_eq!(operations_run(&app).await, run + 4, "each was not sent twice");
     assert_eq!(points(&app, "points", "amy").await, Some(2));
     assert_eq!(amy.check_in().await.wallet.points, 20);
 }
@@ -352,19 +352,19 @@ async fn a_write_whose_answer_gets_lost_is_sent_again_and_done_once() {
     app.user("amy").check_in().await;
     for (day, total) in [("2027-03-02", 2), ("2027-03-03", 3)] {
         app.set(&format!("{day}T08:00:00Z"));
-        let run = scripts_run(&app).await;
-        line.cut_the_next_answer();
+        let run = operations_run(&app).await;
+        line.cut_the_answer_to("operation");
         assert_eq!(one_more(&app, "amy").await, Some((total - 1, total)));
-        assert_eq!(scripts_run(&app).await, run + 2, "no answer was lost");
-        line.cut_the_next_answer();
+        assert_eq!(operations_run(&app).await, run + 2, "no answer was lost");
+        line.cut_the_answer_to("operation");
         let checked_in = app.user("amy").check_in().await;
         assert_eq!(
             (checked_in.outcome.as_str(), checked_in.wallet.points),
             ("CHECKED_IN", 10 * total)
         );
-        assert_eq!(scripts_run(&app).await, run + 4, "no answer was lost");
+        assert_eq!(operations_run(&app).await, run + 4, "no answer was lost");
         // Somebody new, whose row is given away by a script too.
-        line.cut_the_next_answer();
+        line.cut_the_answer_to("row-of");
         assert_eq!(one_more(&app, day).await, Some((0, 1)));
         assert_eq!(points(&app, "points", "amy").await, Some(total));
     }
@@ -646,6 +646,32 @@ async fn more(what: &str, counter: &AtomicU64, count: u64) {
     eventually(what, async || counter.load(Ordering::SeqCst) >= goal).await;
 }
 
+/// How many times a write with an operation id has been run, from the first call of this on.
+async fn operations_run(app: &TestApp) -> usize {
+    let mut redis = app.redis().await;
+    for (name, value) in [("slowlog-log-slower-than", "0"), ("slowlog-max-len", "100000")] {
+        let mut set = redis::cmd("CONFIG");
+        set.arg("SET")
+            .arg(name)
+            .arg(value)
+            .exec_async(&mut redis)
+            .await
+            .unwrap();
+    }
+    let entries: Vec<Vec<redis::Value>> = redis::cmd("SLOWLOG")
+        .arg("GET")
+        .arg(-1)
+        .query_async(&mut redis)
+        .await
+        .unwrap();
+    let told = |word: &redis::Value| matches!(word, redis::Value::BulkString(word) if word == b"operation");
+    let of_an_operation = |entry: &&Vec<redis::Value>| match entry.get(3) {
+        Some(redis::Value::Array(words)) => words.iter().any(told),
+        _ => false,
+    };
+    entries.iter().filter(of_an_operation).count()
+}
+
 /// How many scripts Redis has been told to run by their digest.
 async fn scripts_run(app: &TestApp) -> u64 {
     let stats: String = redis::cmd("INFO")
@@ -740,14 +766,14 @@ impl PrivateRedis {
 /// A line between a server and its Redis that can be cut between a script and its answer.
 struct Line {
     dir: TempDir,
-    cut: Arc<AtomicBool>,
+    cut: Arc<Mutex<Option<&'static str>>>,
 }
 
 impl Line {
     async fn to(redis: &PrivateRedis) -> Line {
         let dir = TempDir::new().unwrap();
         let listener = UnixListener::bind(dir.path().join("line.sock")).unwrap();
-        let (cut, target) = (Arc::new(AtomicBool::new(false)), redis.socket());
+        let (cut, target) = (Arc::new(Mutex::new(None)), redis.socket());
         let line = Line {
             dir,
             cut: cut.clone(),
@@ -767,20 +793,22 @@ impl Line {
         format!("unix://{}", self.dir.path().join("line.sock").display())
     }
 
-    /// The next script is run, and its answer does not come back: the connection breaks instead.
-    fn cut_the_next_answer(&self) {
-        self.cut.store(true, Ordering::SeqCst);
+    /// The next script that is told `word` is run, and its answer does not come back: the connection breaks instead.
+    fn cut_the_answer_to(&self, word: &'static str) {
+        *self.cut.lock().unwrap() = Some(word);
     }
 }
 
-async fn carry(mut near: UnixStream, mut far: UnixStream, cut: Arc<AtomicBool>) {
+async fn carry(mut near: UnixStream, mut far: UnixStream, cut: Arc<Mutex<Option<&'static str>>>) {
     let (mut request, mut reply) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     let mut doomed = false;
     loop {
         tokio::select! {
             Ok(length) = near.read(&mut request) => {
                 let part = &request[..length];
-                doomed |= part.windows(7).any(|word| word == b"EVALSHA") && cut.swap(false, Ordering::SeqCst);
+                let has = |word: &str| part.windows(word.len()).any(|here| here == word.as_bytes());
+                let hit = has("EVALSHA") && cut.lock().unwrap().take_if(|word| has(word)).is_some();
+                doomed |= hit;
                 if length == 0 || far.write_all(part).await.is_err() {
                     return;
                 }

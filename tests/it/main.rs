@@ -3,6 +3,7 @@
 //! [`harness`] starts servers and speaks to them; each other file is a feature, its tests named by what they promise.
 #![cfg(test)]
 
+mod batches;
 mod board_model;
 mod boards;
 mod check_ins;
@@ -10,6 +11,7 @@ mod edges;
 mod faults;
 mod graphql_ws;
 mod harness;
+mod heat;
 mod identity;
 mod imports;
 mod live;
@@ -17,4 +19,7 @@ mod managed_redis;
 mod models;
 mod pages;
 mod presence;
+mod profiles;
 mod startup;
+mod upkeep;
+mod windows;

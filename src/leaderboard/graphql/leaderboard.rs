@@ -56,17 +56,14 @@ impl Leaderboard {
     /// The best that were read, with what their DENSE ranks need if `dense`.
     pub async fn best(&self, app: &App, dense: bool) -> Result<Vec<StandingShown>, Unavailable> {
         if dense {
-            app.boards
-                .count_dense(&self.board, &self.span, &self.top.standings)
-                .await?;
+            app.boards.count_dense(&self.board, &self.top.standings).await?;
         }
-        let shown =
-            |standing: &Standing| StandingShown::new(self.board.clone(), self.span.clone(), standing.clone());
+        let shown = |standing: &Standing| StandingShown::new(self.board.clone(), standing.clone());
         Ok(self.top.standings.iter().map(shown).collect())
     }
 
     async fn shown(&self, ctx: &Context<'_>, standings: Vec<Standing>) -> Result<Vec<StandingShown>, Error> {
-        super::standing::shown(ctx, &self.board, &self.span, standings).await
+        super::standing::shown(ctx, &self.board, standings).await
     }
 }
 
@@ -228,12 +225,9 @@ impl Leaderboard {
                 .page(&self.board, &self.span, &wanted, self.now)
                 .await?;
             if asks_for_dense(ctx, &self.board) {
-                ctx.app()
-                    .boards
-                    .count_dense(&self.board, &self.span, &page.standings)
-                    .await?;
+                ctx.app().boards.count_dense(&self.board, &page.standings).await?;
             }
-            Ok(StandingConnection::new(&self.board, &self.span, page))
+            Ok(StandingConnection::new(&self.board, page))
         })
         .await
     }

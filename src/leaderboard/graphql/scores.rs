@@ -208,7 +208,7 @@ impl PeriodStanding {
         };
         if let Some(standing) = standing.as_ref().filter(|_| places.dense) {
             app.boards
-                .count_dense(board, &span, std::slice::from_ref(standing))
+                .count_dense(board, std::slice::from_ref(standing))
                 .await?;
         }
         Ok(PeriodStanding {
@@ -216,7 +216,7 @@ impl PeriodStanding {
             period: span.period().unwrap_or(crate::day::Period::AllTime).into(),
             period_key: span.key(),
             previous_points: previous_points.map(SafeInt::from),
-            standing: standing.map(|standing| StandingShown::new(board.clone(), Arc::new(span), standing)),
+            standing: standing.map(|standing| StandingShown::new(board.clone(), standing)),
         })
     }
 }

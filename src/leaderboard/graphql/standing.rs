@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use super::super::pages::Page;
 use super::super::ranking::{self, Member};
 use super::super::standings::Standing;
-use super::super::{Board, RankMethod, Span};
+use super::super::{Board, RankMethod};
 use crate::error::Error;
 use crate::graphql::AppContext;
 use crate::graphql::page_info::PageInfo;
@@ -42,32 +42,28 @@ pub fn asks_for_dense(ctx: &Context<'_>, board: &Board) -> bool {
 pub async fn shown(
     ctx: &Context<'_>,
     board: &Arc<Board>,
-    span: &Arc<Span>,
     standings: Vec<Standing>,
 ) -> Result<Vec<StandingShown>, Error> {
     if asks_for_dense(ctx, board) {
-        ctx.app().boards.count_dense(board, span, &standings).await?;
+        ctx.app().boards.count_dense(board, &standings).await?;
     }
-    let shown = |standing| StandingShown::new(board.clone(), span.clone(), standing);
-    Ok(standings.into_iter().map(shown).collect())
+    Ok(standings
+        .into_iter()
+        .map(|standing| StandingShown::new(board.clone(), standing))
+        .collect())
 }
 
 /// Someone's place on a board.
 #[derive(Clone)]
 pub struct StandingShown {
     board: Arc<Board>,
-    span: Arc<Span>,
     standing: Standing,
 }
 
 impl StandingShown {
-    /// A place on `board` in `span`.
-    pub fn new(board: Arc<Board>, span: Arc<Span>, standing: Standing) -> StandingShown {
-        StandingShown {
-            board,
-            span,
-            standing,
-        }
+    /// A place on `board`.
+    pub fn new(board: Arc<Board>, standing: Standing) -> StandingShown {
+        StandingShown { board, standing }
     }
 }
 
@@ -88,11 +84,7 @@ impl StandingShown {
         >,
     ) -> async_graphql::Result<SafeInt> {
         let method = method.unwrap_or(self.board.rank_method);
-        let rank = ctx
-            .app()
-            .boards
-            .rank(&self.board, &self.span, &self.standing, method)
-            .await;
+        let rank = ctx.app().boards.rank(&self.board, &self.standing, method).await;
         Ok(rank.map_err(Error::from)?.into())
     }
 
@@ -139,14 +131,14 @@ pub struct StandingEdge {
 }
 
 impl StandingConnection {
-    /// A page of `board` over `span`.
-    pub fn new(board: &Arc<Board>, span: &Arc<Span>, page: Page) -> StandingConnection {
+    /// A page of `board`.
+    pub fn new(board: &Arc<Board>, page: Page) -> StandingConnection {
         let edges: Vec<StandingEdge> = page
             .standings
             .into_iter()
             .map(|standing| StandingEdge {
                 cursor: cursor(&standing),
-                node: StandingShown::new(board.clone(), span.clone(), standing),
+                node: StandingShown::new(board.clone(), standing),
             })
             .collect();
         let end = |edge: Option<&StandingEdge>| edge.map(|edge| edge.cursor.clone());

@@ -203,11 +203,6 @@ pub struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// The id of the user who calls.
-    pub fn id(&self) -> &str {
-        self.user.as_deref().unwrap()
-    }
-
     /// The claims as a socket's `connection_init` carries them.
     pub fn claims(&self) -> Value {
         json!({ "devUser": self.user, "devRole": self.role })

@@ -7,6 +7,7 @@ mod process;
 mod seed;
 mod shape;
 mod socket;
+mod spans;
 mod waiting;
 
 pub use answers::*;
@@ -15,4 +16,5 @@ pub use pages::{Entries, PageInfo, Way, entries};
 pub use process::{Place, Server, is_alive, run, signal, tallyboard};
 pub use seed::Seed;
 pub use socket::Socket;
+pub use spans::*;
 pub use waiting::eventually;
