@@ -147,7 +147,7 @@ impl Bench {
                     .await
                     .unwrap()
                     .unwrap();
-                boards.rank(&board, &all_time, &standing, method).await.unwrap();
+                boards.rank(&board, &standing, method).await.unwrap();
             })
             .await;
         }

@@ -77,7 +77,7 @@ pub async fn import(app: &App, path: &Path, board: &str) -> Result<Summary, Impo
 fn score(line: Line, board: &Board) -> Result<Score, (u64, String)> {
     let number = line.number;
     let row = line.row.map_err(|reason| (number, reason))?;
-    if row.points.abs() > board.max_points {
+    if !board.can_take(board.operator, row.points) {
         return Err((
             number,
             format!(
@@ -116,9 +116,10 @@ impl Applying<'_> {
     }
 
     async fn apply(&mut self, batch: &[Placed], summary: &mut Summary) -> Result<(), ImportError> {
-        let answers = persistently(async || self.send(batch).await).await?;
+        let mut answers = vec![None; batch.len()];
+        persistently(async || self.send(batch, &mut answers).await).await?;
         persistently(async || self.app.boards.trim_anew(&self.board).await).await?;
-        for (placed, answer) in batch.iter().zip(answers) {
+        for (placed, answer) in batch.iter().zip(answers.into_iter().flatten()) {
             match answer.text.as_str() {
                 _ if answer.replayed.is_some() => summary.known += 1,
                 "REJECTED" => {
@@ -140,33 +141,39 @@ impl Applying<'_> {
         Ok(())
     }
 
-    /// Sends the whole batch until every score of it is done: what was done already is passed over.
-    async fn send(&self, batch: &[Placed]) -> Result<Vec<Answer>, Unavailable> {
+    /// Sends the whole batch until every score of it is done: what was done already is passed over, and keeps the answer
+    /// that it got first.
+    async fn send(&self, batch: &[Placed], answers: &mut [Option<Answer>]) -> Result<(), Unavailable> {
         let users: Vec<UserId> = batch.iter().map(|placed| placed.score.user.clone()).collect();
         let mut now = self.app.clock.now();
         for _ in 0..8 {
             let rows = self.app.keyspace.rows_for(&users).await?;
-            let calls: Vec<Call> = batch
+            let calls = batch
                 .iter()
                 .zip(rows)
-                .map(|(placed, row)| self.call(placed, row, now))
-                .collect();
+                .map(|(placed, row)| self.call(placed, row, now));
+            let calls: Vec<Call> = calls.collect();
             let outcomes = self.app.keyspace.send(&SUBMIT_SCORE, &calls).await?;
-            let (mut done, mut of_another_day) = (Vec::with_capacity(batch.len()), false);
-            for (user, outcome) in users.iter().zip(outcomes) {
+            let (mut trouble, mut of_another_day) = (None, false);
+            for ((user, outcome), answer) in users.iter().zip(outcomes).zip(answers.iter_mut()) {
                 match outcome {
-                    Ok(answer) => done.push(answer),
+                    Ok(done) => {
+                        answer.get_or_insert(done);
+                    }
                     Err(NotDone::RowGone) => self.app.keyspace.forget_rows([user]),
                     Err(NotDone::Gap) => {} // follows from one before it that was not done
                     Err(NotDone::Unavailable(Unavailable::StaleDay)) => of_another_day = true,
-                    Err(NotDone::Unavailable(cause)) => return Err(cause),
+                    Err(NotDone::Unavailable(cause)) => trouble = Some(cause),
                 }
+            }
+            if let Some(cause) = trouble {
+                return Err(cause);
             }
             if of_another_day {
                 now = self.app.boards.turned(&self.board, now).await?;
             }
-            if done.len() == batch.len() {
-                return Ok(done);
+            if answers.iter().all(Option::is_some) {
+                return Ok(());
             }
         }
         Err(Unavailable::Fault(

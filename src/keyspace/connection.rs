@@ -98,6 +98,11 @@ impl Connection {
         }
     }
 
+    /// How long a call may take, its retry included.
+    pub fn patience(&self) -> Duration {
+        self.timeout
+    }
+
     /// Whether there is a connection as far as is known.
     pub fn is_up(&self) -> bool {
         self.live.borrow().is_ok()

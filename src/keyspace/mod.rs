@@ -19,6 +19,7 @@ pub mod scripts;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use redis::{FromRedisValue, Value};
 use tokio::task::AbortHandle;
@@ -84,6 +85,11 @@ impl Keyspace {
     /// How many partitions there are.
     pub fn partition_count(&self) -> usize {
         self.events.len()
+    }
+
+    /// How long a use case may take.
+    pub fn patience(&self) -> Duration {
+        self.connection.patience()
     }
 
     /// A number that is settled once for all nodes: `proposed`, unless another was settled before.

@@ -153,8 +153,23 @@ impl Keyspace {
         call.key(key).arg(row.field()).arg(user).arg(kind).arg(detail)
     }
 
-    /// Runs `script` for `user`, who gets a row if this is the first write.
+    /// Runs `script` for `user`, who gets a row if this is the first write. All of it, round trips and retries, takes at
+    /// most the configured time.
     pub async fn mutate(
+        &self,
+        script: &'static Script,
+        user: &UserId,
+        memory: Memory<'_>,
+        complete: impl Fn(Call, Row) -> Call,
+    ) -> Result<Answer, Unavailable> {
+        let patience = self.patience();
+        match tokio::time::timeout(patience, self.mutate_at_leisure(script, user, memory, complete)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Unavailable::TimedOut(patience)),
+        }
+    }
+
+    async fn mutate_at_leisure(
         &self,
         script: &'static Script,
         user: &UserId,

@@ -148,6 +148,16 @@ impl Board {
         self.plans.iter().chain(&self.hidden_day)
     }
 
+    /// Whether a write of so many points may stay within the board's range, whatever the user holds. What is added may be
+    /// twice the largest points: that leads from one end to the other. It also keeps the scripts' sums exact.
+    pub fn can_take(&self, operator: ScoreOperator, points: i64) -> bool {
+        let most = match operator {
+            ScoreOperator::Increment => self.max_points.saturating_mul(2),
+            ScoreOperator::Set | ScoreOperator::Best => self.max_points,
+        };
+        points.unsigned_abs() <= most.unsigned_abs()
+    }
+
     /// Whether a plan is of the days that only windows need.
     pub fn is_hidden(&self, plan: &PeriodPlan) -> bool {
         self.hidden_day.as_ref() == Some(plan) && !self.plans.contains(plan)

@@ -75,11 +75,7 @@ impl Score<'_> {
     /// Whether it lies beyond the board whatever the user holds. Those of a client's own operation are left to the script,
     /// which knows whether they came before.
     fn is_hopeless(&self, operation: &Operation) -> bool {
-        let most = match self.operator {
-            ScoreOperator::Increment => self.board.max_points.saturating_mul(2), // from one end to the other
-            ScoreOperator::Set | ScoreOperator::Best => self.board.max_points,
-        };
-        !operation.is_clients() && self.points.abs() > most
+        !operation.is_clients() && !self.board.can_take(self.operator, self.points)
     }
 }
 

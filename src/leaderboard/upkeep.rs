@@ -63,7 +63,7 @@ impl Leaderboards {
         }
         let today = self.zone.date_of(now);
         if self.day_in_force(board, p).await? != Some(board.window_day(today)) {
-            self.turn(board, today).await?;
+            self.finish_turn(board, today).await?;
             if self.day_in_force(board, p).await? != Some(board.window_day(today)) {
                 return Ok(()); // another node's day is a later one; it builds
             }

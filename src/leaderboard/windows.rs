@@ -84,9 +84,19 @@ impl Leaderboards {
         })
     }
 
+    /// As [`Leaderboards::finish_turn`], but not longer than a request may take; what was built by then stays built.
+    async fn turn(&self, board: &Board, date: NaiveDate) -> Result<NaiveDate, Unavailable> {
+        match tokio::time::timeout(self.keyspace.patience(), self.finish_turn(board, date)).await {
+            Ok(turned) => turned,
+            Err(_) => Err(Unavailable::Refused(
+                "the windows of the new day are still being built".into(),
+            )),
+        }
+    }
+
     /// Puts `date` in force for the windows of `board`, finishing their sets first, unless a later one is. Answers with
     /// the latest day in force.
-    pub(super) async fn turn(&self, board: &Board, date: NaiveDate) -> Result<NaiveDate, Unavailable> {
+    pub(super) async fn finish_turn(&self, board: &Board, date: NaiveDate) -> Result<NaiveDate, Unavailable> {
         let mut latest = date;
         for p in self.keyspace.partitions().filter(|_| !board.windows.is_empty()) {
             latest = latest.max(self.turn_partition(board, p, date).await?);

@@ -646,10 +646,10 @@ async fn scores_that_cannot_be_are_named_by_their_lines_and_change_nothing() {
             "is no whole number",
         ),
         (
-            "1001,2027-02-28T23:00:00Z,amy",
-            "1001 points lie beyond the board's 1000",
+            "2001,2027-02-28T23:00:00Z,amy",
+            "2001 points lie beyond the board's 1000",
         ),
-        ("-1001,2027-02-28T23:00:00Z,amy", "lie beyond the board's 1000"),
+        ("-2001,2027-02-28T23:00:00Z,amy", "lie beyond the board's 1000"),
         ("5,2027-03-01T08:00:01Z,amy", "lies in the future"),
         ("5,2027-02-30T08:00:01Z,amy", "is no instant"),
         ("5,2027-02-28,amy", "is no instant"),
