@@ -20,12 +20,15 @@ if ARGV[5] == 'operation' then
   kept_ms, now_ms, arguments, this_call = string.match(ARGV[6], '^(%d+) (%-?%d+) (%S+) (%S+)$')
   local remembered = redis.call('GET', KEYS[3])
   if remembered then
-    local at, digest, call, answer = string.match(remembered, '^(%-?%d+) (%S+) (%S+) (.*)$')
+    local at, digest, call, final, answer = string.match(remembered, '^(%-?%d+) (%S+) (%S+) (%d) (.*)$')
     -- Whether it still counts is the clock's to say; the key's TTL only clears it away some time later.
     if tonumber(now_ms) - tonumber(at) < tonumber(kept_ms) then
-      if digest ~= arguments then return { 'CONFLICT', events, '' } end
+      -- Our own sending again must find what it found, or it would overtake what the same batch did after it.
       if call == this_call then return { 'DONE', events, answer } end
-      return { 'REPLAYED', events, answer, tonumber(at) }
+      if final == '1' then
+        if digest ~= arguments then return { 'CONFLICT', events, '' } end
+        return { 'REPLAYED', events, answer, tonumber(at) }
+      end
     end
   end
 elseif ARGV[5] == 'place' then
@@ -34,14 +37,17 @@ elseif ARGV[5] == 'place' then
   if place ~= this - 1 then return redis.error_reply('GAP the place before this one is missing') end
 end
 
--- Ends the script. What changed something counts as an event and is remembered. What changed nothing is remembered only
--- if it is `final` and a client may ask again; otherwise asking again may find another state.
+-- Ends the script. What changed something counts as an event. Every answer is remembered for the same call; for another
+-- one under the same key only if something changed or nothing could have (`final`): otherwise asking again may find
+-- another state.
 local function done(changed, answer, final)
   if ARGV[5] == 'place' then redis.call('SET', KEYS[3], ARGV[6]) end
   if changed then events = redis.call('HINCRBY', KEYS[1], 'events', 1) end
-  if ARGV[5] == 'operation' and (changed or (final and arguments ~= '-')) then
-    local ttl = whole(math.ceil(tonumber(kept_ms) * 25 / 24))
-    redis.call('SET', KEYS[3], table.concat({ now_ms, arguments, this_call, answer }, ' '), 'PX', ttl)
+  if ARGV[5] == 'operation' then
+    local lasting = changed or final
+    local ttl = lasting and whole(math.ceil(tonumber(kept_ms) * 25 / 24)) or '120000'
+    local memory = { now_ms, arguments, this_call, lasting and '1' or '0', answer }
+    redis.call('SET', KEYS[3], table.concat(memory, ' '), 'PX', ttl)
   end
   return { 'DONE', events, answer }
 end

@@ -54,6 +54,12 @@ impl<'a> Fields<'a> {
         Fields(text.split(' '))
     }
 
+    /// The next field, if there is one.
+    #[allow(clippy::should_implement_trait)] // fields are read by kind, not iterated over
+    pub fn next(&mut self) -> Option<&'a str> {
+        self.0.next()
+    }
+
     /// The next field as text.
     pub fn text(&mut self) -> Result<&'a str, Unavailable> {
         self.0

@@ -61,13 +61,23 @@ pub fn bucket_of(user: &UserId) -> u32 {
 impl Keyspace {
     /// The row of `user`, if it has ever written.
     pub async fn row(&self, user: &UserId) -> Result<Option<Row>, Unavailable> {
-        Ok(self.rows_of(std::slice::from_ref(user)).await?.pop().flatten())
+        self.each_row_of(std::slice::from_ref(user))
+            .await?
+            .pop()
+            .unwrap_or(Ok(None))
     }
 
-    /// The rows of many users, in one round trip for those that this node does not know.
-    pub async fn rows_of(&self, users: &[UserId]) -> Result<Vec<Option<Row>>, Unavailable> {
-        let mut rows: Vec<Option<Row>> = users.iter().map(|user| self.rows.get(user)).collect();
-        let unknown: Vec<usize> = (0..users.len()).filter(|&i| rows[i].is_none()).collect();
+    /// The rows of many users, in one round trip for those that this node does not know; a partition in trouble fails its
+    /// own users only.
+    async fn each_row_of(
+        &self,
+        users: &[UserId],
+    ) -> Result<Vec<Result<Option<Row>, Unavailable>>, Unavailable> {
+        let mut rows: Vec<Result<Option<Row>, Unavailable>> =
+            users.iter().map(|user| Ok(self.rows.get(user))).collect();
+        let unknown: Vec<usize> = (0..users.len())
+            .filter(|&i| matches!(rows[i], Ok(None)))
+            .collect();
         if unknown.is_empty() {
             return Ok(rows);
         }
@@ -79,22 +89,30 @@ impl Keyspace {
             request.command(get);
         }
         for (&i, value) in unknown.iter().zip(self.run(&request).await?) {
-            if let Some(number) = reply::<Option<u32>>(value)? {
-                rows[i] = Some(Row(number));
-                self.rows.insert(users[i].clone(), Row(number));
-            }
+            let number: Result<Option<u32>, Unavailable> = reply(value);
+            rows[i] = number.map(|number| number.map(|number| self.remembered(&users[i], number)));
         }
         Ok(rows)
     }
 
     /// The rows of many users; those that have none get one.
     pub async fn rows_for(&self, users: &[UserId]) -> Result<Vec<Row>, Unavailable> {
-        let mut rows = self.rows_of(users).await?;
+        self.each_row_for(users).await?.into_iter().collect()
+    }
+
+    /// As [`Keyspace::rows_for`], but a partition in trouble fails its own users only.
+    pub async fn each_row_for(&self, users: &[UserId]) -> Result<Vec<Result<Row, Unavailable>>, Unavailable> {
+        let mut rows: Vec<Option<Result<Row, Unavailable>>> = self
+            .each_row_of(users)
+            .await?
+            .into_iter()
+            .map(Result::transpose)
+            .collect();
         // A wrong guess costs a round trip and brings the right one, so a few turns are enough even in a crowd.
         for _ in 0..64 {
             let missing: Vec<usize> = (0..users.len()).filter(|&i| rows[i].is_none()).collect();
             if missing.is_empty() {
-                return Ok(rows.into_iter().flatten().collect());
+                break;
             }
             let mut request = Request::new();
             let mut guesses = self.next_rows.lock().clone();
@@ -104,15 +122,22 @@ impl Keyspace {
                 guesses[p.index()] += 1;
             }
             for (&i, value) in missing.iter().zip(self.run(&request).await?) {
-                let (row, next): (Option<u32>, u32) = reply(value)?;
-                self.next_rows.raise(self.partition_of(&users[i]), next);
-                if let Some(number) = row {
-                    rows[i] = Some(Row(number));
-                    self.rows.insert(users[i].clone(), Row(number));
+                match reply::<(Option<u32>, u32)>(value) {
+                    Ok((row, next)) => {
+                        self.next_rows.raise(self.partition_of(&users[i]), next);
+                        rows[i] = row.map(|number| Ok(self.remembered(&users[i], number)));
+                    }
+                    Err(cause) => rows[i] = Some(Err(cause)),
                 }
             }
         }
-        Err(Unavailable::Refused("too many new users at once".into()))
+        let crowded = || Err(Unavailable::Refused("too many new users at once".into()));
+        Ok(rows.into_iter().map(|row| row.unwrap_or_else(crowded)).collect())
+    }
+
+    fn remembered(&self, user: &UserId, number: u32) -> Row {
+        self.rows.insert(user.clone(), Row(number));
+        Row(number)
     }
 
     /// Forgets a row that turned out to be another's or nobody's.

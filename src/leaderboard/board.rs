@@ -184,11 +184,6 @@ impl Board {
         self.cap > 0 && self.operator != ScoreOperator::Increment
     }
 
-    /// The plan of one period, if the board keeps it.
-    pub fn plan_of(&self, period: Period) -> Option<&PeriodPlan> {
-        self.plans.iter().find(|plan| plan.period == period)
-    }
-
     /// Everything by which stored scores are read, in words that only need to be compared.
     pub fn encoding(&self) -> String {
         let order = match self.order {

@@ -223,7 +223,8 @@ impl BoardMutation {
         .await
     }
 
-    /// Take a user off every open span of a board; closed periods stay as they are. For SERVICE.
+    /// Take a user off every open span of a board, and off the closed days that its windows still hold; other closed
+    /// periods stay as they are. For SERVICE.
     async fn remove_from_board(
         &self,
         ctx: &Context<'_>,

@@ -8,6 +8,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{BoardOrder, score};
+use crate::ids::MAX_SAFE_INT;
 
 /// Above every logarithm that matters: what came more than so many half-lives before the base has no weight left.
 pub const OFFSET: f64 = 1_100.0;
@@ -53,7 +54,8 @@ impl Heat {
 
     /// The heat of a key at `now` as shown: rounded to whole points.
     pub fn shown(&self, order: BoardOrder, key: f64, now: DateTime<Utc>) -> i64 {
-        self.value(order, key, now).round() as i64
+        // Clocks that differ may show a heat before its time, and larger than it ever was.
+        (self.value(order, key, now).round() as i64).clamp(-MAX_SAFE_INT, MAX_SAFE_INT)
     }
 
     /// The key of a heat of `value` at `now`.

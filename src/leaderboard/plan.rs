@@ -8,6 +8,9 @@ use crate::day::Period;
 /// Whole numbers up to 2^53 are exact in a double.
 const BITS: u32 = 53;
 
+/// With fewer bits for the tie a handful of equals would use them up.
+const FEWEST_BITS: u32 = 8;
+
 /// ALL_TIME ticks run from here, in milliseconds since 1970 …
 pub const ALL_TIME_FROM: i64 = 1_577_836_800_000; // 2020-01-01T00:00:00Z
 /// … until here.
@@ -80,7 +83,7 @@ pub enum PlanError {
 pub fn first_to_reach(period: Period, max_points: i64, max_tick_ms: i64) -> Result<PeriodPlan, PlanError> {
     let tie_bits = bits_left(max_points)?;
     match tick(period, tie_bits) {
-        Some(tick_ms) if tick_ms <= max_tick_ms => Ok(PeriodPlan {
+        Some(tick_ms) if tick_ms <= max_tick_ms && tie_bits >= FEWEST_BITS => Ok(PeriodPlan {
             period,
             tie_bits,
             tick_ms,
@@ -91,7 +94,7 @@ pub fn first_to_reach(period: Period, max_points: i64, max_tick_ms: i64) -> Resu
             max_tick_ms,
             tie_bits,
             needed_ms: needed.unwrap_or(i64::MAX),
-            remedies: remedies(period, max_tick_ms, needed),
+            remedies: remedies(period, max_tick_ms, needed.filter(|_| tie_bits >= FEWEST_BITS)),
         }),
     }
 }
@@ -129,7 +132,7 @@ fn div_ceil(length: i64, parts: i64) -> i64 {
 
 fn remedies(period: Period, max_tick_ms: i64, needed: Option<i64>) -> String {
     let mut ways = Vec::new();
-    let enough_bits = (1..BITS).find(|&t| tick(period, t).is_some_and(|ms| ms <= max_tick_ms));
+    let enough_bits = (FEWEST_BITS..BITS).find(|&t| tick(period, t).is_some_and(|ms| ms <= max_tick_ms));
     if let Some(t) = enough_bits {
         ways.push(format!("max_points up to {}", (1_i64 << (BITS - t)) - 1));
     }

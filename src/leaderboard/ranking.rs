@@ -124,18 +124,19 @@ impl DistinctKeys {
         }
     }
 
-    /// The list whose next chunk is needed; `None` when all are counted.
-    pub fn wants(&mut self) -> Option<usize> {
+    /// The lists whose next chunks are needed; none when all are counted.
+    pub fn wants(&mut self) -> Vec<usize> {
         loop {
-            if let Some(list) = (0..self.heads.len()).find(|&l| self.heads[l].is_empty() && !self.ended[l]) {
-                return Some(list);
+            let hungry = |&list: &usize| self.heads[list].is_empty() && !self.ended[list];
+            let wanted: Vec<usize> = (0..self.heads.len()).filter(hungry).collect();
+            if !wanted.is_empty() {
+                return wanted;
             }
-            let smallest = self
-                .heads
-                .iter_mut()
-                .filter(|head| !head.is_empty())
-                .min_by(|a, b| a[0].total_cmp(&b[0]));
-            let key = smallest?.pop_front();
+            let left = self.heads.iter_mut().filter(|head| !head.is_empty());
+            let Some(smallest) = left.min_by(|a, b| a[0].total_cmp(&b[0])) else {
+                return Vec::new();
+            };
+            let key = smallest.pop_front();
             if key != self.last {
                 self.count += 1;
                 self.last = key;
@@ -206,9 +207,15 @@ mod tests {
         ];
         let mut keys = DistinctKeys::new(3);
         let mut read = [0; 3];
-        while let Some(list) = keys.wants() {
-            keys.feed(list, lists[list].get(read[list]).cloned().unwrap_or_default());
-            read[list] += 1;
+        loop {
+            let wanted = keys.wants();
+            if wanted.is_empty() {
+                break;
+            }
+            for list in wanted {
+                keys.feed(list, lists[list].get(read[list]).cloned().unwrap_or_default());
+                read[list] += 1;
+            }
         }
         assert_eq!(keys.count(), 4);
     }

@@ -14,7 +14,8 @@ use crate::keyspace::{Call, Memory, Script, Unavailable};
 static REMOVE: Script = Script::new("remove", &[NUMBERS, MUTATION, BOARD, include_str!("remove.lua")]);
 
 impl Leaderboards {
-    /// Takes `user` off every open span of `board`; whether it was on any. Closed periods stay as they are.
+    /// Takes `user` off every open span of `board` and off the days that windows still hold; whether it was on any.
+    /// Other closed periods stay as they are.
     pub async fn remove(
         &self,
         board: &Board,

@@ -140,8 +140,8 @@ local function after_board(k, a)
 end
 
 -- Scores `amount` for `user`. A score beyond the board's points is refused whole, or held at the edge if `saturate`.
--- Returns nil when refused; else whether anything changed, and for each period 'points before (- if none)' and its
--- standing.
+-- Returns nil when refused; else whether anything changed, and for each period its name, points before ('-': none) and
+-- its standing.
 local function score(k, a, user, operator, amount, saturate)
   local sign, count = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 4])
   local after_periods, windows_at = k + 1 + 2 * count, a + 5 + 3 * count
@@ -150,7 +150,7 @@ local function score(k, a, user, operator, amount, saturate)
   -- Where every period of its date is gone already, it still counts for heat.
   local changed, standings = count == 0 and amount ~= 0 and ARGV[heat_after(windows_at)] == 'heat', {}
   local added = amount
-  if count > 0 then added = changes[1].after - (changes[1].before or 0) end
+  if count > 0 and operator ~= 'INCREMENT' then added = changes[1].after - (changes[1].before or 0) end
   for i, change in ipairs(changes) do
     local members, distinct, range = KEYS[k + 2 * i - 1], KEYS[k + 2 * i], change.range
     if change.after ~= change.before then
@@ -159,7 +159,9 @@ local function score(k, a, user, operator, amount, saturate)
       put(members, distinct, user, range, change.held, base + arrival(members, base, range, tonumber(ARGV[a + 3 + 3 * i])))
     end
     keep_for(tonumber(ARGV[a + 4 + 3 * i]), members, distinct)
-    standings[i] = (change.before and whole(change.before) or '-') .. ' ' .. standing(members, distinct, user, range)
+    -- The period's name is what its key ends with: an answer that is given again later is read by it.
+    local name, before = string.match(members, '[^:]+$'), change.before and whole(change.before) or '-'
+    standings[i] = name .. ' ' .. before .. ' ' .. standing(members, distinct, user, range)
   end
   if changed then
     local next_key, heat_at = windows(after_periods, windows_at, user, sign, changes)

@@ -205,24 +205,32 @@ impl Leaderboards {
     /// How many distinct points are better than those of `group`: merged over the partitions in chunks.
     async fn distinct_better(&self, board: &Board, first: &FirstOfPage) -> Result<u64, Unavailable> {
         let mut keys = DistinctKeys::new(self.keyspace.partition_count());
-        let mut read = vec![0; self.keyspace.partition_count()];
-        while let Some(list) = keys.wants() {
-            let p = Partition::number(list as u32);
-            let mut range = redis::cmd("ZRANGE");
-            range
-                .arg(self.keyspace.keys().board_distinct(p, &board.id, &first.stored))
-                .arg(&["-inf", &format!("({}", first.group), "BYSCORE"])
-                .arg(&["LIMIT", &read[list].to_string(), &DISTINCT_CHUNK.to_string()]);
+        // Each chunk begins behind the last one's end, not at an offset: that costs the same at any depth, and what comes
+        // and goes meanwhile shifts nothing.
+        let mut from = vec!["-inf".to_owned(); self.keyspace.partition_count()];
+        loop {
+            let wanted = keys.wants();
+            if wanted.is_empty() {
+                return Ok(keys.count());
+            }
             let mut request = Request::new();
-            request.command(range);
-            let chunk: Vec<f64> = match self.keyspace.run(&request).await?.pop() {
-                Some(value) => reply(value)?,
-                None => Vec::new(),
-            };
-            read[list] += chunk.len();
-            keys.feed(list, chunk);
+            for &list in &wanted {
+                let p = Partition::number(list as u32);
+                let mut range = redis::cmd("ZRANGE");
+                range
+                    .arg(self.keyspace.keys().board_distinct(p, &board.id, &first.stored))
+                    .arg(&[&from[list], &format!("({}", first.group), "BYSCORE"])
+                    .arg(&["LIMIT", "0", &DISTINCT_CHUNK.to_string()]);
+                request.command(range);
+            }
+            for (&list, value) in wanted.iter().zip(self.keyspace.run(&request).await?) {
+                let chunk: Vec<f64> = reply(value)?;
+                if let Some(last) = chunk.last() {
+                    from[list] = format!("({last}");
+                }
+                keys.feed(list, chunk);
+            }
         }
-        Ok(keys.count())
     }
 
     fn ask_place(

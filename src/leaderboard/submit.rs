@@ -134,8 +134,9 @@ impl Leaderboards {
             .collect()
     }
 
-    /// Sends what has no outcome yet; what has to be sent again after a turn of the day or for a row still has none.
-    /// `clocks` are the boards' whose day in force is later than that of `now`.
+    /// Sends what has no outcome yet; what has to be sent again after a turn of the day or for a row still has none. A
+    /// partition or a board in trouble fails its own scores only. `clocks` are the boards' whose day in force is later
+    /// than that of `now`.
     async fn submit_left<'s>(
         &self,
         scores: &'s [(Score<'_>, Operation)],
@@ -145,22 +146,24 @@ impl Leaderboards {
         now: DateTime<Utc>,
     ) -> Result<(), Unavailable> {
         let users: Vec<UserId> = left.iter().map(|&i| scores[i].0.user.clone()).collect();
-        let rows = self.keyspace.rows_for(&users).await?;
-        let calls: Vec<Call> = left
-            .iter()
-            .zip(rows)
-            .map(|(&i, row)| {
-                let (score, operation) = &scores[i];
-                let periods = self.periods_at(score.board, now, now);
-                let clock = clocks.get(&score.board.id).copied().unwrap_or(now);
-                let call = self
-                    .keyspace
-                    .call(&score.user, row, &Memory::Operation(operation));
-                self.score_call(call, score, &periods, now, clock)
-            })
-            .collect();
+        let (mut calls, mut sent) = (Vec::with_capacity(left.len()), Vec::with_capacity(left.len()));
+        for (&i, row) in left.iter().zip(self.keyspace.each_row_for(&users).await?) {
+            match row {
+                Ok(row) => {
+                    let (score, operation) = &scores[i];
+                    let periods = self.periods_at(score.board, now, now);
+                    let clock = clocks.get(&score.board.id).copied().unwrap_or(now);
+                    let call = self
+                        .keyspace
+                        .call(&score.user, row, &Memory::Operation(operation));
+                    calls.push(self.score_call(call, score, &periods, now, clock));
+                    sent.push(i);
+                }
+                Err(cause) => outcomes[i] = Some(Err(cause)),
+            }
+        }
         let mut of_another_day: HashMap<&BoardId, &Board> = HashMap::new();
-        for (&i, answer) in left.iter().zip(self.keyspace.send(&SUBMIT_SCORE, &calls).await?) {
+        for (&i, answer) in sent.iter().zip(self.keyspace.send(&SUBMIT_SCORE, &calls).await?) {
             let (score, operation) = &scores[i];
             match answer {
                 Ok(answer) => outcomes[i] = Some(self.submitted(score, &answer, operation, now)),
@@ -176,7 +179,16 @@ impl Leaderboards {
         }
         for (id, board) in of_another_day {
             let clock = clocks.get(id).copied().unwrap_or(now);
-            clocks.insert(id, self.turned(board, clock).await?);
+            match self.turned(board, clock).await {
+                Ok(clock) => {
+                    clocks.insert(id, clock);
+                }
+                Err(cause) => {
+                    for &i in sent.iter().filter(|&&i| scores[i].0.board.id == *id) {
+                        outcomes[i].get_or_insert_with(|| Err(cause.clone()));
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -269,11 +281,14 @@ impl Leaderboards {
             outcome => outcome == "APPLIED",
         };
         let mut results = Vec::with_capacity(board.plans.len());
-        for period in periods {
-            let (hidden, span) = (board.is_hidden(&period.plan), Span::Period(period));
+        while let Some(name) = fields.next() {
             let previous_points = fields.optional()?;
-            let standing = self.standing_from(board, &span, &score.user, &mut fields, now)?;
-            if !hidden {
+            // A period that was configured then and is no more has nothing to be shown by, but its fields.
+            let period = periods.iter().find(|period| period.key == name);
+            let span = period.cloned().map(Span::Period);
+            let standing = self.standing_from(board, span.as_ref(), &score.user, &mut fields, now)?;
+            let hidden = period.is_none_or(|period| board.is_hidden(&period.plan));
+            if let (false, Some(span), Some(standing)) = (hidden, span, standing) {
                 results.push(PeriodResult {
                     span,
                     previous_points,
@@ -289,20 +304,21 @@ impl Leaderboards {
         })
     }
 
+    /// The standing that the next fields tell; `None` without a span to read them by.
     fn standing_from(
         &self,
         board: &Board,
-        span: &Span,
+        span: Option<&Span>,
         user: &UserId,
         fields: &mut Fields<'_>,
         now: DateTime<Utc>,
-    ) -> Result<Standing, Unavailable> {
+    ) -> Result<Option<Standing>, Unavailable> {
         let key = fields.number()?;
         let ahead = Ahead {
             members: fields.number()?,
             better: fields.number()?,
         };
         let (distinct, participants) = (fields.number()?, fields.number()?);
-        Ok(self.shown(board, span, user.clone(), key, ahead, distinct, participants, now))
+        Ok(span.map(|span| self.shown(board, span, user.clone(), key, ahead, distinct, participants, now)))
     }
 }

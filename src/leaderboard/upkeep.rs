@@ -8,18 +8,25 @@ use std::time::Duration;
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
 
+use super::pages::{Begin, Many, Wanted};
 use super::plan::PeriodPlan;
-use super::{BOARD, Board, Leaderboards, OpenPeriod, Span, Window};
+use super::ranking::Member;
+use super::span;
+use super::{BOARD, Board, Leaderboards, OpenPeriod, POSITION, Span, Window};
 use crate::day::Period;
+use crate::ids::UserId;
 use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Partition, Request, Script, Unavailable, reply};
 
-static TRIM: Script = Script::new("trim", &[NUMBERS, BOARD, include_str!("trim.lua")]);
+static TRIM: Script = Script::new("trim", &[NUMBERS, BOARD, POSITION, include_str!("trim.lua")]);
 
 static NOTE_REACHED: Script = Script::new("note_reached", &[include_str!("note_reached.lua")]);
 
 /// Members that one step of trimming takes off.
 const TRIMMED_A_STEP: u32 = 200;
+
+/// Equals at the edge that are walked at a time.
+const EQUALS_A_PAGE: usize = 500;
 
 /// The pause between two steps.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -39,7 +46,10 @@ impl Leaderboards {
     pub async fn look_after(&self, partitions: &[Partition], now: DateTime<Utc>) -> Result<(), Unavailable> {
         for board in self.boards.iter() {
             for &p in partitions {
-                self.build_ahead(board, p, now).await?;
+                // What one board's windows wait for must not keep everything else from being looked after.
+                if let Err(error) = self.build_ahead(board, p, now).await {
+                    tracing::warn!(%error, board = %board.id, partition = %p, "cannot build windows; trying on");
+                }
             }
         }
         for &p in partitions {
@@ -64,8 +74,14 @@ impl Leaderboards {
         let today = self.zone.date_of(now);
         if self.day_in_force(board, p).await? != Some(board.window_day(today)) {
             self.finish_turn(board, today).await?;
-            if self.day_in_force(board, p).await? != Some(board.window_day(today)) {
-                return Ok(()); // another node's day is a later one; it builds
+            let in_force = self.day_in_force(board, p).await?;
+            if in_force != Some(board.window_day(today)) {
+                // Another node's day is a later one; it builds. Two days ahead, somebody's clock is wrong.
+                let later = in_force.as_deref().and_then(|day| span::read_window_day(day).0);
+                if later.is_some_and(|later| later > self.zone.day_after(today)) {
+                    tracing::warn!(board = %board.id, in_force, %today, "the day in force for windows lies in the future");
+                }
+                return Ok(());
             }
         }
         for &days in &board.windows {
@@ -271,7 +287,9 @@ impl Leaderboards {
         if self.count_up_to(board, span, None).await? <= board.cap {
             return Ok(());
         }
-        let bound = self.bound_of_the_best(board, span).await?;
+        let Some(last) = self.last_of_the_best(board, span).await? else {
+            return Ok(());
+        };
         let keys = self.keyspace.keys();
         for p in self.keyspace.partitions() {
             let names = [
@@ -280,18 +298,14 @@ impl Leaderboards {
                 keys.board(p, &board.id, &span.stored()),
                 keys.board_distinct(p, &board.id, &span.stored()),
             ];
-            let (bound, range, step) = (
-                bound.to_string(),
+            let args = [
+                self.keyspace.generation().to_owned(),
+                last.key.to_string(),
+                last.user.to_string(),
                 span.range().to_string(),
                 TRIMMED_A_STEP.to_string(),
-            );
-            let args = [
-                self.keyspace.generation(),
-                &bound,
-                &range,
-                &step,
-                board.id.as_str(),
-                &keys.changes(),
+                board.id.to_string(),
+                keys.changes(),
             ];
             loop {
                 let mut request = Request::new();
@@ -309,9 +323,9 @@ impl Leaderboards {
         Ok(())
     }
 
-    /// The smallest key up to which at least `cap` members stand, over all partitions: found by bisecting the keys.
-    /// Whoever holds this very key stays, so equals at the edge all do.
-    async fn bound_of_the_best(&self, board: &Board, span: &Span) -> Result<i64, Unavailable> {
+    /// Whoever stands last among the best `cap`, over all partitions: the key is found by bisecting, and among equals of
+    /// that key the user by walking them from the first.
+    async fn last_of_the_best(&self, board: &Board, span: &Span) -> Result<Option<Member>, Unavailable> {
         let most = board.max_points.saturating_add(1).saturating_mul(span.range());
         let (mut low, mut high) = (-most, most);
         while low < high {
@@ -321,7 +335,38 @@ impl Leaderboards {
                 false => low = middle + 1,
             }
         }
-        Ok(low)
+        let better = self.count_up_to(board, span, Some(low - 1)).await?;
+        let mut left = board.cap.saturating_sub(better) as usize;
+        let key = low as f64;
+        let mut begin = Begin::At(Member {
+            key,
+            user: UserId::first(),
+        });
+        let mut last = None;
+        while left > 0 {
+            let wanted = Wanted {
+                many: Many::First(left.min(EQUALS_A_PAGE)),
+                begin,
+                ..Wanted::default()
+            };
+            let page = self
+                .page(board, span, &wanted, DateTime::UNIX_EPOCH)
+                .await?
+                .standings;
+            let Some(end) = page.last().filter(|end| end.key == key) else {
+                break;
+            };
+            left -= page.len();
+            last = Some(Member {
+                key,
+                user: end.user.clone(),
+            });
+            begin = Begin::After(Member {
+                key,
+                user: end.user.clone(),
+            });
+        }
+        Ok(last)
     }
 
     async fn count_up_to(&self, board: &Board, span: &Span, key: Option<i64>) -> Result<u64, Unavailable> {

@@ -32,8 +32,10 @@ static TURN_DAY: Script = Script::new("turn_day", &[PROGRESS, include_str!("turn
 /// The Lua part about how far sets are built.
 const PROGRESS: &str = include_str!("progress.lua");
 
-/// Users that one step of the builder writes, so that no step blocks Redis for long.
+/// Users that one step of the builder writes at most, and looks into their days: so no step blocks Redis for long (a few
+/// milliseconds), however long the window.
 const USERS_A_STEP: u32 = 50;
+const LOOKS_A_STEP: u32 = 1_500;
 
 /// Steps that go into one pipeline when a turn has to be finished at once.
 const STEPS_AT_ONCE: usize = 20;
@@ -97,11 +99,18 @@ impl Leaderboards {
     /// Puts `date` in force for the windows of `board`, finishing their sets first, unless a later one is. Answers with
     /// the latest day in force.
     pub(super) async fn finish_turn(&self, board: &Board, date: NaiveDate) -> Result<NaiveDate, Unavailable> {
-        let mut latest = date;
+        let (mut latest, mut trouble) = (date, None);
         for p in self.keyspace.partitions().filter(|_| !board.windows.is_empty()) {
-            latest = latest.max(self.turn_partition(board, p, date).await?);
+            // A partition in trouble must not keep the others from their day.
+            match self.turn_partition(board, p, date).await {
+                Ok(in_force) => latest = latest.max(in_force),
+                Err(cause) => trouble = Some(cause),
+            }
         }
-        Ok(latest)
+        match trouble {
+            None => Ok(latest),
+            Some(cause) => Err(cause),
+        }
     }
 
     async fn turn_partition(
@@ -229,7 +238,7 @@ impl Leaderboards {
             self.keyspace.generation().to_owned(),
             plan.tie_range().to_string(),
             over_days_operator(board).to_owned(),
-            USERS_A_STEP.to_string(),
+            (LOOKS_A_STEP / days).clamp(1, USERS_A_STEP).to_string(),
             window_ttl().to_string(),
             days.to_string(),
         ];
