@@ -15,7 +15,20 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct DataDir {
     path: PathBuf,
-    _lock: Arc<File>,
+    _lock: Arc<Lock>,
+}
+
+/// A locked file. Closing it would not do: a child that another thread has just forked holds the same open file until it
+/// becomes another program, and the lock with it.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::debug!(%error, "the data directory's lock ends with its file");
+        }
+    }
 }
 
 /// Why a directory cannot be the data directory.
@@ -114,7 +127,7 @@ impl DataDir {
             .map_err(unwritable)?;
         Ok(DataDir {
             path,
-            _lock: Arc::new(lock),
+            _lock: Arc::new(Lock(lock)),
         })
     }
 

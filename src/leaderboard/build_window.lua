@@ -23,23 +23,27 @@ local days = {}
 for i = 10, #KEYS do days[#days + 1] = KEYS[i] end
 if walking > #days then return 1 end
 
--- The place after the last user written: by key and user, since places shift when others are removed.
-local from = key and place_after(days[walking], key, user) or 0
-local page = redis.call('ZRANGE', days[walking], from, from + step - 1, 'WITHSCORES')
-for i = 1, #page, 2 do
-  local someone = page[i]
-  local written = false
-  for earlier = 1, walking - 1 do written = written or redis.call('ZSCORE', days[earlier], someone) end
-  if not written then
-    put_over_days(KEYS[3], KEYS[4], someone, over_days(days, walking, #days, someone, range, operator))
+local left = step
+while left > 0 and walking <= #days do
+  -- The place after the last user written: by key and user, since places shift when others are removed.
+  local from = key and place_after(days[walking], key, user) or 0
+  local page = redis.call('ZRANGE', days[walking], from, from + left - 1, 'WITHSCORES')
+  for i = 1, #page, 2 do
+    local someone = page[i]
+    local written = false
+    for earlier = 1, walking - 1 do written = written or redis.call('ZSCORE', days[earlier], someone) end
+    if not written then
+      put_over_days(KEYS[3], KEYS[4], someone, over_days(days, walking, #days, someone, range, operator))
+    end
   end
+  if #page < 2 * left then
+    walking, key, user = walking + 1, false, false
+  else
+    key, user = page[#page], page[#page - 1]
+  end
+  left = left - #page / 2
 end
-if #page < 2 * step then
-  walking, key, user = walking + 1, '', ''
-else
-  key, user = page[#page], page[#page - 1]
-end
-redis.call('HSET', KEYS[2], 'walking', walking, 'key', key, 'user', user, 'under', under)
-if key == '' then redis.call('HDEL', KEYS[2], 'key', 'user') end
+redis.call('HSET', KEYS[2], 'walking', walking, 'key', key or '', 'user', user or '', 'under', under)
+if not key then redis.call('HDEL', KEYS[2], 'key', 'user') end
 keep_for(ttl, KEYS[2], KEYS[3], KEYS[4])
 return walking > #days and 1 or 0

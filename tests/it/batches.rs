@@ -44,7 +44,7 @@ async fn points_of(app: &TestApp, user: &str) -> Option<i64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_score_of_a_batch_has_an_outcome_of_its_own() {
     for partitions in both_partitions() {
-        let app = spawn_app().partitions(partitions).await;
+        let app = spawn_app().with(off_disk).partitions(partitions).await;
         let service = app.service();
         service.submit(keyed("amy", 1, "used")).await;
         let inputs = [
@@ -108,6 +108,7 @@ async fn every_score_of_a_batch_has_an_outcome_of_its_own() {
 async fn scores_of_one_user_in_a_batch_are_applied_in_their_order() {
     for partitions in both_partitions() {
         let app = spawn_app()
+            .with(off_disk)
             .partitions(partitions)
             .with(|s| s.board[0].windows = vec![2]) // the first batch also brings the day about
             .await;
@@ -196,6 +197,7 @@ async fn a_batch_has_bounds_and_a_caller() {
 async fn a_key_sent_again_counts_once_and_shows_places_as_they_are_now() {
     for partitions in both_partitions() {
         let mut app = spawn_app()
+            .with(off_disk)
             .partitions(partitions)
             .with(|s| s.board[0].windows = vec![2])
             .at("2027-03-30T20:00:00Z")
@@ -250,6 +252,7 @@ async fn a_key_sent_again_counts_once_and_shows_places_as_they_are_now() {
 async fn a_key_is_remembered_for_a_day_by_the_clock() {
     for partitions in both_partitions() {
         let app = spawn_app()
+            .with(off_disk)
             .partitions(partitions)
             .at("2027-03-01T08:00:00Z")
             .await;
@@ -304,7 +307,7 @@ async fn a_key_is_its_callers_and_its_users_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_parallel_sends_of_one_key_count_once() {
     for partitions in both_partitions() {
-        let app = spawn_app().partitions(partitions).await;
+        let app = spawn_app().with(off_disk).partitions(partitions).await;
         let service = app.service();
         let batch = [keyed("amy", 3, "k")];
         let (single, batches) = futures::future::join(

@@ -93,6 +93,7 @@ async fn heat_is_the_sum_of_what_is_left_of_all_points() {
         (8, BoardOrder::LowestFirst),
     ] {
         let app = spawn_app()
+            .with(off_disk)
             .partitions(partitions)
             .with(|s| s.board = vec![hot(order)])
             .await;
@@ -149,6 +150,7 @@ async fn heat_is_the_sum_of_what_is_left_of_all_points() {
 async fn heat_that_cancels_out_is_none() {
     for partitions in both_partitions() {
         let app = spawn_app()
+            .with(off_disk)
             .partitions(partitions)
             .with(|s| s.board = vec![hot(BoardOrder::HighestFirst)])
             .await;
@@ -183,6 +185,7 @@ async fn heat_that_cancels_out_is_none() {
 async fn a_range_of_heat_holds_whoever_is_shown_within_it() {
     for (partitions, order) in [(1, BoardOrder::HighestFirst), (8, BoardOrder::LowestFirst)] {
         let app = spawn_app()
+            .with(off_disk)
             .partitions(partitions)
             .with(|s| s.board = vec![hot(order)])
             .await;
@@ -234,6 +237,7 @@ async fn a_range_of_heat_holds_whoever_is_shown_within_it() {
 async fn imported_scores_are_as_warm_as_their_age_leaves_them() {
     for partitions in both_partitions() {
         let app = spawn_app()
+            .with(off_disk)
             .partitions(partitions)
             .at("2027-03-01T00:00:00Z")
             .with(|s| {

@@ -197,7 +197,11 @@ fn three_boards(settings: &mut Settings) {
 #[tokio::test(flavor = "multi_thread")]
 async fn windows_of_random_histories_are_what_their_days_say() {
     for partitions in both_partitions() {
-        let mut app = spawn_app().partitions(partitions).with(three_boards).await;
+        let mut app = spawn_app()
+            .with(off_disk)
+            .partitions(partitions)
+            .with(three_boards)
+            .await;
         let mut dice = Dice(0x9e37_79b9 + u64::from(partitions));
         let mut models = [
             Model::new("sum", "INCREMENT", false, &[7, 30, 1]),
@@ -304,6 +308,7 @@ async fn closed_periods_are_found_by_their_dates_there_and_back() {
     for partitions in both_partitions() {
         // The last day of a week, a month and a year.
         let app = spawn_app()
+            .with(off_disk)
             .partitions(partitions)
             .at("2028-12-31T23:59:59.999Z")
             .await;
@@ -360,6 +365,7 @@ async fn closed_periods_are_found_by_their_dates_there_and_back() {
 async fn windows_that_are_configured_later_hold_the_days_that_were_there() {
     for partitions in both_partitions() {
         let mut app = spawn_app()
+            .with(off_disk)
             .partitions(partitions)
             .at("2027-02-20T08:00:00Z")
             .await;
@@ -409,6 +415,7 @@ async fn windows_that_are_configured_later_hold_the_days_that_were_there() {
 async fn a_builder_killed_in_the_middle_leaves_nothing_wrong() {
     for partitions in both_partitions() {
         let app = spawn_app()
+            .with(off_disk)
             .partitions(partitions)
             .with(|s| s.board[0].windows = vec![3])
             .await;
@@ -457,6 +464,7 @@ async fn a_builder_killed_in_the_middle_leaves_nothing_wrong() {
 async fn a_request_that_is_late_at_the_turn_counts_for_its_own_day() {
     for partitions in both_partitions() {
         let app = spawn_app()
+            .with(off_disk)
             .partitions(partitions)
             .with(three_boards)
             .at("2027-03-31T23:59:59Z")
@@ -506,6 +514,7 @@ async fn a_request_that_is_late_at_the_turn_counts_for_its_own_day() {
 async fn window_sets_of_days_that_are_over_go_and_have_a_ttl_meanwhile() {
     for partitions in both_partitions() {
         let app = spawn_app()
+            .with(off_disk)
             .partitions(partitions)
             .with(|s| s.board[0].windows = vec![7, 2])
             .at("2027-03-01T08:00:00Z")
