@@ -876,10 +876,10 @@ async fn random_imports_between_live_check_ins_are_a_plain_set_of_dates() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_began_in_a_year_that_is_gone_goes_on_growing() {
-    // The run's first 396 days, or 365, are of years that leave Redis; four days later it is 400 days long, or 369.
-    for (keep, first, last_of_old, gone) in [
-        (1, "2026-12-01", "2027-12-31", "2026"),
-        (0, "2027-01-01", "2027-12-31", "2027"),
+    // The run's first days, of a year that leaves Redis, and those that make it 400.
+    for (keep, first, last_of_old, gone, today) in [
+        (1, "2026-12-01", "2027-12-31", "2026", "2028-01-04"),
+        (0, "2027-01-01", "2027-12-31", "2027", "2028-02-04"),
     ] {
         let app = spawn_app().at(&format!("{last_of_old}T12:00:00Z"));
         let app = app.with(|settings| settings.checkin.keep_years = keep).await;
@@ -894,33 +894,26 @@ async fn a_run_that_began_in_a_year_that_is_gone_goes_on_growing() {
         let old = app.file("old.csv", days(first, last_of_old));
         check_ins(&app, &old).await;
         let amy = app.user("amy");
-        let so_far = amy.streak().await.current;
-        assert_eq!(so_far, 365 + 31 * keep);
+        let later = |days| (date(today) + Days::new(days)).to_string();
+        let go_to = |day: &str| app.set(&format!("{day}T12:00:00Z"));
 
-        app.set("2028-01-04T12:00:00Z");
-        assert_eq!(
-            app.number::<u64>(&["DEL", &format!("tb:{{0}}:year:{gone}:0")])
-                .await,
-            1
-        );
-        let new = app.file("new.csv", days("2028-01-01", "2028-01-04"));
-        assert_eq!(check_ins(&app, &new).await.applied, 4);
+        go_to(today);
+        let year = format!("tb:{{0}}:year:{gone}:0");
+        assert_eq!(app.number::<u64>(&["DEL", &year]).await, 1);
+        let new = app.file("new.csv", days("2028-01-01", today));
+        check_ins(&app, &new).await;
         let streak = amy.streak().await;
-        let all = so_far + 4;
-        assert_eq!(
-            (streak.current, streak.longest, streak.total),
-            (all, all, all),
-            "kept: {keep}"
-        );
+        let shown = (streak.current, streak.longest, streak.total);
+        assert_eq!(shown, (400, 400, 400), "kept: {keep}");
 
-        app.set("2028-01-05T12:00:00Z");
-        assert_eq!(amy.check_in().await.streak.current, all + 1);
-        app.set("2028-01-08T12:00:00Z");
-        let between = app.file("between.csv", days("2028-01-06", "2028-01-07"));
+        go_to(&later(1));
+        assert_eq!(amy.check_in().await.streak.current, 401);
+        go_to(&later(4));
+        let between = app.file("between.csv", days(&later(2), &later(3)));
         check_ins(&app, &between).await;
-        assert_eq!(amy.check_in().await.streak.current, all + 4);
+        assert_eq!(amy.check_in().await.streak.current, 404);
         let streak = amy.streak().await;
-        assert_eq!((streak.longest, streak.total), (all + 4, all + 4));
+        assert_eq!((streak.longest, streak.total), (404, 404));
         // The old file again: the year that is gone is refused, the other is known.
         let again = check_ins(&app, &old).await;
         assert_eq!((again.applied, again.rejected > 0), (0, true), "{again}");
