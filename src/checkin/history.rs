@@ -22,6 +22,32 @@ static WRITE_HISTORY: Script = Script::new(
 /// Dates that one script call writes for a user, so that none blocks Redis for long.
 const DATES_A_CALL: usize = 200;
 
+/// Past check-ins that are to be written.
+#[derive(Debug, Default)]
+pub struct History {
+    left: Vec<(UserId, Vec<NaiveDate>)>,
+    new: Option<u64>,
+}
+
+impl History {
+    /// Of these users, on these dates.
+    pub fn of(users: impl IntoIterator<Item = (UserId, BTreeSet<NaiveDate>)>) -> History {
+        let users = users.into_iter();
+        History {
+            left: users
+                .map(|(user, dates)| (user, dates.into_iter().collect()))
+                .collect(),
+            new: None,
+        }
+    }
+
+    /// How many were new when they were first looked at. A write whose answer got lost is found done when it is tried
+    /// again, and still was new.
+    pub fn new_dates(&self) -> u64 {
+        self.new.unwrap_or(0)
+    }
+}
+
 /// What is kept of one user.
 struct Kept {
     stored: Option<String>,
@@ -79,74 +105,59 @@ impl CheckIns {
         ))
     }
 
-    /// Writes past check-ins of many users, each with its dates, none after the day of `now` or before the kept years.
-    /// Answers how many were new. Repeating it changes nothing.
-    pub async fn write_history(
-        &self,
-        users: &[(UserId, BTreeSet<NaiveDate>)],
-        now: DateTime<Utc>,
-    ) -> Result<u64, Unavailable> {
-        let mut written = 0;
-        let mut left: Vec<(UserId, Vec<NaiveDate>)> = users
-            .iter()
-            .map(|(user, dates)| (user.clone(), dates.iter().copied().collect()))
-            .collect();
-        while !left.is_empty() {
-            let again = self.write_once(&left, now).await?;
-            written += again.written;
-            left = again.left;
+    /// Writes past check-ins without rewards, none after the day of `now` or before the kept years. After a failure it
+    /// may be called again and goes on; repeating it changes nothing.
+    pub async fn write_history(&self, history: &mut History, now: DateTime<Utc>) -> Result<(), Unavailable> {
+        while !history.left.is_empty() {
+            self.write_once(history, now).await?;
         }
-        Ok(written)
+        Ok(())
     }
 
     /// Writes a first part of everybody's dates; what is left is the rest, and those whose record changed meanwhile.
-    async fn write_once(
-        &self,
-        users: &[(UserId, Vec<NaiveDate>)],
-        now: DateTime<Utc>,
-    ) -> Result<Turn, Unavailable> {
+    async fn write_once(&self, history: &mut History, now: DateTime<Utc>) -> Result<(), Unavailable> {
+        let users = &history.left;
         let names: Vec<UserId> = users.iter().map(|(user, _)| user.clone()).collect();
         let assigned = self.keyspace.rows_for(&names).await?;
         let kept = self.kept(users, &assigned, self.zone.date_of(now)).await?;
         let mut calls = Vec::new();
         let mut sent = Vec::new();
-        let mut turn = Turn::default();
         for (((user, dates), &row), kept) in users.iter().zip(&assigned).zip(kept) {
             let fresh: Vec<NaiveDate> = dates
                 .iter()
                 .copied()
                 .filter(|date| !kept.dates.contains(date))
                 .collect();
-            if fresh.is_empty() {
-                continue;
+            if !fresh.is_empty() {
+                let part = &fresh[..fresh.len().min(DATES_A_CALL)];
+                calls.push(self.history_call(user, row, kept, part, now));
+                sent.push((user.clone(), fresh));
             }
-            let (part, rest) = fresh.split_at(fresh.len().min(DATES_A_CALL));
-            calls.push(self.history_call(user, row, kept, part, now));
-            sent.push((user, part.len(), fresh.clone(), rest.to_vec()));
         }
+        let new = sent.iter().map(|(_, fresh)| fresh.len() as u64).sum();
+        history.new.get_or_insert(new);
+        history.left.clear();
         if calls.is_empty() {
-            return Ok(turn);
+            return Ok(());
         }
-        let outcomes = self.keyspace.send(&WRITE_HISTORY, &calls).await?;
-        for ((user, part, fresh, rest), outcome) in sent.into_iter().zip(outcomes) {
-            let left = match outcome {
+        let outcomes = self.keyspace.send(&WRITE_HISTORY, &calls).await;
+        let outcomes = outcomes.inspect_err(|_| history.left.clone_from(&sent))?;
+        let mut failed = None;
+        for ((user, mut fresh), outcome) in sent.into_iter().zip(outcomes) {
+            match outcome {
                 Ok(answer) if answer.text == "WRITTEN" => {
-                    turn.written += part as u64;
-                    rest
+                    fresh.drain(..fresh.len().min(DATES_A_CALL));
                 }
-                Ok(_changed) => fresh,
-                Err(NotDone::RowGone) => {
-                    self.keyspace.forget_rows([user]);
-                    fresh
-                }
-                Err(NotDone::Gap) => return Err(Unavailable::Fault("history has no places".into())),
-                Err(NotDone::Unavailable(cause)) => return Err(cause),
-            };
-            if !left.is_empty() {
-                turn.left.push((user.clone(), left));
+                Ok(_changed) => {}
+                Err(NotDone::RowGone) => self.keyspace.forget_rows([&user]),
+                Err(NotDone::Gap) => failed = Some(Unavailable::Fault("history has no places".into())),
+                Err(NotDone::Unavailable(cause)) => failed = Some(cause),
+            }
+            if !fresh.is_empty() {
+                history.left.push((user, fresh));
             }
         }
-        Ok(turn)
+        failed.map_or(Ok(()), Err)
     }
 
     fn history_call(
@@ -239,12 +250,6 @@ impl CheckIns {
             request.command(range);
         }
     }
-}
-
-#[derive(Default)]
-struct Turn {
-    written: u64,
-    left: Vec<(UserId, Vec<NaiveDate>)>,
 }
 
 fn read_years(years: &[i32], replies: Vec<redis::Value>) -> Result<Vec<NaiveDate>, Unavailable> {

@@ -8,10 +8,12 @@ use chrono::NaiveDate;
 use super::lines::Lines;
 use super::{ImportError, Progress, Summary, persistently};
 use crate::app::App;
+use crate::checkin::history::History;
 use crate::ids::UserId;
 
-/// Lines that go into one pipeline: enough to spare round trips, few enough not to hold up a server beside us.
-const BATCH: usize = 1_000;
+/// Lines that go into one pipeline: enough to spare round trips, few enough to be answered in time by a busy Redis and not
+/// to hold up a server beside us.
+const BATCH: usize = 250;
 
 /// Writes the check-ins of the file at `path`.
 pub async fn import(app: &App, path: &Path) -> Result<Summary, ImportError> {
@@ -62,11 +64,11 @@ impl Batch {
 
     async fn write(&mut self, app: &App, summary: &mut Summary) -> Result<(), ImportError> {
         let Batch { users, lines } = std::mem::take(self);
-        let users: Vec<_> = users.into_iter().collect();
+        let mut history = History::of(users);
         let now = app.clock.now();
-        let applied = persistently(async || app.checkins.write_history(&users, now).await).await?;
-        summary.applied += applied;
-        summary.known += lines as u64 - applied;
+        persistently(async || app.checkins.write_history(&mut history, now).await).await?;
+        summary.applied += history.new_dates();
+        summary.known += lines as u64 - history.new_dates();
         Ok(())
     }
 }

@@ -18,8 +18,9 @@ use crate::keyspace::{Answer, Call, Memory, Unavailable};
 use crate::leaderboard::Board;
 use crate::leaderboard::submit::{self, SUBMIT_SCORE};
 
-/// Scores that go into one pipeline.
-const BATCH: usize = 500;
+/// Scores that go into one pipeline: enough to spare round trips, few enough to be answered in time by a busy Redis and
+/// not to hold up a server beside us.
+const BATCH: usize = 100;
 
 /// Scores that are sorted in memory at a time; what is more goes by way of the disk.
 const SEGMENT: usize = 100_000;
@@ -53,6 +54,7 @@ pub async fn import(app: &App, path: &Path, board: &str) -> Result<Summary, Impo
     summary.rejected = reading.finish();
     let sorted = sorter.done().map_err(ImportError::Sorting)?;
     let mut applying = Applying {
+        done_before: persistently(async || places(app, &identity).await).await?,
         places: vec![0; app.keyspace.partition_count()],
         progress: Progress::new("scores", summary.rows - summary.rejected, "scores"),
         app,
@@ -70,6 +72,8 @@ pub async fn import(app: &App, path: &Path, board: &str) -> Result<Summary, Impo
     if !batch.is_empty() {
         applying.apply(&batch, &mut summary).await?;
     }
+    // What came into closed periods may be too much for a capped board.
+    persistently(async || app.boards.trim_anew(&applying.board).await).await?;
     summary.rejected += applying.progress.finish();
     Ok(summary)
 }
@@ -94,34 +98,52 @@ fn score(line: Line, board: &Board) -> Result<Score, (u64, String)> {
     })
 }
 
+/// How far each partition has come in an import.
+async fn places(app: &App, identity: &str) -> Result<Vec<u64>, Unavailable> {
+    let places = app.keyspace.gather(|request, p| {
+        let mut get = redis::cmd("GET");
+        get.arg(app.keyspace.keys().import(p, identity));
+        request.command(get);
+    });
+    let places: Vec<Option<u64>> = places.await?;
+    Ok(places.into_iter().map(Option::unwrap_or_default).collect())
+}
+
 /// A score with its place among those of its partition.
 struct Placed {
     score: Score,
     place: u64,
+    /// Whether it was done when this import began.
+    known: bool,
 }
 
 struct Applying<'a> {
     app: &'a App,
     board: Arc<Board>,
     identity: String,
+    done_before: Vec<u64>,
     places: Vec<u64>,
     progress: Progress,
 }
 
 impl Applying<'_> {
     fn placed(&mut self, score: Score) -> Placed {
-        let place = &mut self.places[self.app.keyspace.partition_of(&score.user).index()];
-        *place += 1;
-        Placed { place: *place, score }
+        let partition = self.app.keyspace.partition_of(&score.user).index();
+        self.places[partition] += 1;
+        let place = self.places[partition];
+        Placed {
+            place,
+            score,
+            known: place <= self.done_before[partition],
+        }
     }
 
     async fn apply(&mut self, batch: &[Placed], summary: &mut Summary) -> Result<(), ImportError> {
         let mut answers = vec![None; batch.len()];
         persistently(async || self.send(batch, &mut answers).await).await?;
-        persistently(async || self.app.boards.trim_anew(&self.board).await).await?;
         for (placed, answer) in batch.iter().zip(answers.into_iter().flatten()) {
             match answer.text.as_str() {
-                _ if answer.replayed.is_some() => summary.known += 1,
+                _ if placed.known => summary.known += 1,
                 "REJECTED" => {
                     let most = self.board.max_points;
                     self.progress.reject(
@@ -134,6 +156,7 @@ impl Applying<'_> {
                     let reason = "no period of the board that it lies in is kept any more";
                     self.progress.reject(placed.score.line, reason);
                 }
+                // Also one that an earlier try has done whose answer got lost, or another import of the file beside us.
                 _ => summary.applied += 1,
             }
         }
