@@ -325,3 +325,39 @@ async fn fifty_parallel_sends_of_one_key_count_once() {
         assert_eq!(points_of(&app, "amy").await, Some(3));
     }
 }
+
+/// A partition that cannot answer: its users' scores fail, the others' count, with boards that turn their day as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_in_trouble_fails_its_own_scores_only() {
+    let app = spawn_app()
+        .partitions(8)
+        .with(|settings| settings.board[0].windows = vec![7])
+        .await;
+    let users: Vec<String> = (0..40).map(|i| format!("user-{i}")).collect();
+    let inputs: Vec<Value> = users.iter().map(|user| input(user, 5)).collect();
+    app.service().apply_all(&inputs).await;
+    app.set("2027-03-02T08:00:00Z");
+    // What the partition keeps its users' rows in is something else now: every script of theirs fails.
+    let (mut redis, lost) = (app.redis().await, "tb:{3}:user-of:0");
+    redis::cmd("DEL").arg(lost).exec_async(&mut redis).await.unwrap();
+    redis::cmd("SET")
+        .arg(lost)
+        .arg("x")
+        .exec_async(&mut redis)
+        .await
+        .unwrap();
+    let keyspace = &app.running().app.keyspace;
+    let of = |user: &str| {
+        keyspace
+            .partition_of(&tallyboard::ids::UserId::parse(user).unwrap())
+            .index()
+    };
+    let scored = app.service().submit_all(&inputs).await;
+    let mut failed = 0;
+    for (user, outcome) in users.iter().zip(outcomes(&scored)) {
+        let wanted = if of(user) == 3 { "UNAVAILABLE" } else { "APPLIED" };
+        assert_eq!(outcome, wanted, "{user}");
+        failed += usize::from(of(user) == 3);
+    }
+    assert!((1..users.len()).contains(&failed), "{failed} of them live there");
+}

@@ -371,6 +371,30 @@ async fn a_write_whose_answer_gets_lost_is_sent_again_and_done_once() {
     assert_eq!(rows(&redis).await.len(), 3);
 }
 
+/// What changed nothing the first time must change nothing when it is sent again: it would undo what came after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_whose_answer_gets_lost_keeps_its_order_when_it_is_sent_again() {
+    let redis = PrivateRedis::start().await;
+    let line = Line::to(&redis).await;
+    let url = line.url();
+    let app = spawn_app().with(|settings| settings.redis.url = url).await;
+    let set =
+        |points: i64| json!({ "board": "points", "userId": "amy", "points": points, "operator": "SET" });
+    let add = |points: i64| json!({ "board": "points", "userId": "zed", "points": points });
+    app.service().submit_all(&[set(5), add(10_000_000)]).await;
+    let run = operations_run(&app).await;
+    line.cut_the_answer_to("operation");
+    let scored = app
+        .service()
+        .submit_all(&[set(5), set(7), add(10), add(-100)])
+        .await;
+    assert_eq!(operations_run(&app).await, run + 8, "no answer was lost");
+    let outcomes: Vec<&str> = scored.iter().map(|scored| scored.outcome.as_str()).collect();
+    assert_eq!(outcomes, ["UNCHANGED", "APPLIED", "REJECTED", "APPLIED"]);
+    assert_eq!(points(&app, "points", "amy").await, Some(7));
+    assert_eq!(points(&app, "points", "zed").await, Some(9_999_900));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_whose_row_is_gone_gets_another_and_the_old_one_stays_untouched() {
     for taken in [true, false] {
