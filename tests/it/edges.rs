@@ -669,3 +669,63 @@ async fn whoever_is_taken_off_moves_everybody_behind_up_in_every_span() {
         }
     }
 }
+
+/// Two processes of the program over one Redis, a board whose one tick is longer than the test takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn equals_of_one_tick_stand_as_they_came_through_two_processes() {
+    let seed = Seed::draw();
+    let redis = Foreign::start();
+    let config = format!(
+        "[redis]\nurl = \"{}\"\n[[board]]\nid = \"points\"\nperiods = [\"ALL_TIME\"]\nmax_points = 4_294_967_295\n\
+         max_tick_ms = 2_000_000\n",
+        redis.url()
+    );
+    let (one, other) = (Place::new(&config), Place::new(&config));
+    let servers = [&one, &other].map(|place| Server::start(place.serve()));
+    let urls = servers
+        .each_ref()
+        .map(|server| format!("http://{}/graphql", server.address()));
+    let http = reqwest::Client::new();
+    let ask = async |url: &str, query: String| -> Value {
+        let request = http
+            .post(url)
+            .header("X-Dev-Role", "SERVICE")
+            .json(&json!({ "query": query }));
+        request.send().await.unwrap().json().await.unwrap()
+    };
+    let mut order: Vec<String> = (0..5_000).map(|i| format!("user-{i}")).collect();
+    order.shuffle(&mut StdRng::seed_from_u64(seed.0));
+    for (n, user) in order.iter().enumerate() {
+        let score = format!("{{ board: \"points\", userId: \"{user}\", points: 100 }}");
+        let answer = ask(
+            &urls[n % 2],
+            format!("mutation {{ submitScore(input: {score}) {{ outcome }} }}"),
+        )
+        .await;
+        assert_eq!(answer["data"]["submitScore"]["outcome"], "APPLIED", "{answer}");
+    }
+    let (mut shown, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = ask(
+            &urls[shown.len() / 500 % 2],
+            format!(
+                "{{ leaderboard(board: \"points\") {{ entries(first: 500{after}) {{ nodes {{ user {{ id }} points }}
+                    pageInfo {{ hasNextPage endCursor }} }} }} }}"
+            ),
+        );
+        let page = page.await["data"]["leaderboard"]["entries"].take();
+        for node in page["nodes"].as_array().unwrap() {
+            assert_eq!(node["points"], 100);
+            shown.push(node["user"]["id"].as_str().unwrap().to_owned());
+        }
+        after = format!(", after: {}", page["pageInfo"]["endCursor"]);
+        if page["pageInfo"]["hasNextPage"] == false {
+            break;
+        }
+    }
+    assert!(
+        shown == order,
+        "not in the order in which they came; TALLYBOARD_SEED={}",
+        seed.0
+    );
+}
