@@ -16,7 +16,7 @@ use tallyboard::app::{App, Backing};
 use tallyboard::clock::Clock;
 use tallyboard::config::{Overrides, Settings};
 use tallyboard::import::{self, Summary};
-use tallyboard::leaderboard::{Boards, TieBreak};
+use tallyboard::leaderboard::{Board, Boards, TieBreak};
 use tallyboard::{graphql, server};
 use tracing_subscriber::EnvFilter;
 
@@ -232,8 +232,30 @@ fn check(common: &Common) -> Result<(), Failure> {
                 TieBreak::None => text += &format!("  {period:<8}  equal points stand by user id\n"),
             }
         }
+        text += &beside_periods(board);
     }
     say(&text)
+}
+
+/// What a board keeps beside its calendar periods, a line each.
+fn beside_periods(board: &Board) -> String {
+    let mut lines: String = board
+        .windows
+        .iter()
+        .map(|days| format!("  last {days} days, kept up day by day\n"))
+        .collect();
+    if board.half_life_hours > 0.0 {
+        lines += &format!("  heat that halves every {} hours\n", board.half_life_hours);
+    }
+    if board.cap > 0 {
+        let which = if board.trims_running() {
+            "every period"
+        } else {
+            "periods that are closed"
+        };
+        lines += &format!("  of {which} the best {}\n", board.cap);
+    }
+    lines
 }
 
 async fn import<E: std::error::Error + Send + Sync + 'static>(
