@@ -1,7 +1,8 @@
 -- build_window.lua: one step of building a window's set for a day from the sets of its days. Follows
 -- numbers.lua, board.lua, window.lua, position.lua and progress.lua.
 -- Each user is written with its whole value over the days, so that a step done twice, or a live write in between, does no
--- harm; and a user found on an earlier day was written when that day was walked.
+-- harm. Whoever stands in the set already stands there with the whole value: written when an earlier day was walked, or by
+-- a score.
 -- KEYS  1 generation  2 progress  3 members  4 distinct  5 to 7 those three of the day after  8 day in force  9 version
 --       10… the day sets, oldest first
 -- ARGV  1 expected generation  2 2^t of the day sets  3 operator  4 users a step  5 TTL (s)  6 length of the window
@@ -30,9 +31,7 @@ while left > 0 and walking <= #days do
   local page = redis.call('ZRANGE', days[walking], from, from + left - 1, 'WITHSCORES')
   for i = 1, #page, 2 do
     local someone = page[i]
-    local written = false
-    for earlier = 1, walking - 1 do written = written or redis.call('ZSCORE', days[earlier], someone) end
-    if not written then
+    if not redis.call('ZSCORE', KEYS[3], someone) then
       put_over_days(KEYS[3], KEYS[4], someone, over_days(days, walking, #days, someone, range, operator))
     end
   end

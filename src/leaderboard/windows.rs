@@ -35,7 +35,7 @@ const PROGRESS: &str = include_str!("progress.lua");
 /// Users that one step of the builder writes at most, and looks into their days: so no step blocks Redis for long (a few
 /// milliseconds), however long the window.
 const USERS_A_STEP: u32 = 50;
-const LOOKS_A_STEP: u32 = 1_500;
+const LOOKS_A_STEP: u32 = 1_000;
 
 /// Steps that go into one pipeline when a turn has to be finished at once.
 const STEPS_AT_ONCE: usize = 20;
