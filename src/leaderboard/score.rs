@@ -1,6 +1,7 @@
 //! A score as Redis stores it: points and tie in one exact number, best first in ascending order.
 //!
-//! Owns encoding and decoding; `board.lua` does the same on the other side and is tested against this. Pure.
+//! Owns the formula, as whole numbers to read and to test: `score.lua` writes keys and [`super::span`] reads them by it,
+//! which the tests of boards show at both ends of points and ticks. Pure.
 
 use super::plan::PeriodPlan;
 use super::{BoardOrder, plan};
