@@ -19,7 +19,7 @@ use crate::keyspace::managed::{self, ManagedError, ManagedRedis};
 use crate::keyspace::meta::{self, Layout, MetaError};
 use crate::keyspace::{Connection, Keys, Keyspace, Unavailable, advice};
 use crate::leaderboard::{Boards, Leaderboards, Retention};
-use crate::live::Changes;
+use crate::live::{Changes, Gauges};
 use crate::presence::Presence;
 use crate::user::Profiles;
 
@@ -175,6 +175,8 @@ pub struct App {
     pub profiles: Profiles,
     /// What has changed.
     pub changes: Changes,
+    /// What live push counts.
+    pub gauges: Arc<Gauges>,
 }
 
 impl App {
@@ -203,21 +205,30 @@ impl App {
         )
         .await?;
         let ids = boards.iter().map(|board| board.id.clone());
-        let changes =
-            Changes::listen(backing.address().clone(), channel, ids).map_err(StartError::Address)?;
+        let gauges = Arc::new(Gauges::default());
+        let changes = Changes::listen(
+            backing.address().clone(),
+            channel,
+            ids,
+            Duration::from_millis(settings.live.interval_ms),
+            (clock.clone(), zone),
+            gauges.clone(),
+        );
+        let changes = changes.map_err(StartError::Address)?;
         let retention = Retention::from(&settings.retention);
         let boards = Leaderboards::open(keyspace.clone(), zone, boards, retention, clock.now()).await;
         let boards = boards.map_err(MetaError::from)?;
         Ok(Arc::new(App {
             checkins: CheckIns::new(keyspace.clone(), zone, &settings, boards.clone()),
             presence: Presence::new(keyspace.clone(), zone, &settings),
-            profiles: Profiles::new(keyspace.clone()),
+            profiles: Profiles::new(keyspace.clone(), boards.clone()),
             settings,
             clock,
             zone,
             keyspace,
             boards,
             changes,
+            gauges,
         }))
     }
 

@@ -1,7 +1,7 @@
 //! Chance: the one place that draws random numbers.
 //!
-//! Owns names that must not collide (operations, generations, epochs) and the jitter of reconnects. Nothing that a user
-//! is shown or paid depends on chance.
+//! Owns names that must not collide (operations, generations, epochs), the jitter of reconnects and the spread of a drain.
+//! Nothing that a user is shown or paid depends on chance.
 
 use std::time::Duration;
 
@@ -15,4 +15,10 @@ pub fn unique_name() -> String {
 #[allow(clippy::disallowed_methods)] // the place that the ban points to
 pub fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(0.5 + rand::random::<f64>() / 2.0)
+}
+
+/// Somewhere between nothing and `most`, so that what leaves together does not leave at once.
+#[allow(clippy::disallowed_methods)] // the place that the ban points to
+pub fn up_to(most: Duration) -> Duration {
+    most.mul_f64(rand::random::<f64>())
 }

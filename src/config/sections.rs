@@ -245,6 +245,18 @@ section! {
     Live {
         /// The shortest time between two updates of a topic, in milliseconds.
         interval_ms: u64 = 100,
+        /// The most connections at a time: WebSockets and streams.
+        max_sockets: usize = 20_000,
+        /// The most operations at a time on one socket.
+        max_subscriptions: usize = 100,
+        /// The largest message that a client may send, in bytes.
+        max_message_bytes: usize = 256 * 1024,
+        /// How long a client may take to say who is asking.
+        init_timeout_seconds: u64 = 10,
+        /// How often a socket is pinged, 1 to 25; one that answers none is dropped before the second next.
+        ping_seconds: u64 = 20,
+        /// How long a client may take nothing of what is sent before it is dropped.
+        send_timeout_seconds: u64 = 10,
     }
 }
 

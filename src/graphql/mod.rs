@@ -7,7 +7,9 @@ pub mod access;
 mod codes;
 pub mod identity;
 pub mod page_info;
+mod root;
 pub mod scalars;
+pub mod shared;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use crate::app::App;
 use crate::checkin::graphql::{CheckInMutation, CheckInQuery};
 use crate::error::Error;
 use crate::leaderboard::graphql::{BoardMutation, BoardQuery, BoardSubscription};
+use crate::leaderboard::seen::PlaceLoader;
 use crate::presence::graphql::{PresenceMutation, PresenceQuery};
 use crate::user::graphql::{ProfileLoader, UserMutation, UserQuery};
 
@@ -51,8 +54,13 @@ const MAX_DEPTH: usize = 15;
 pub fn schema(app: Arc<App>) -> TallyboardSchema {
     Schema::build(Query::default(), Mutation::default(), Subscription::default())
         .data(DataLoader::new(ProfileLoader(app.profiles.clone()), tokio::spawn))
+        .data(Arc::new(DataLoader::new(
+            PlaceLoader(app.boards.clone(), app.clock.clone()),
+            tokio::spawn,
+        )))
         .data(app)
         .extension(codes::EveryErrorHasACode)
+        .extension(root::OneRootField)
         .limit_depth(MAX_DEPTH)
         .finish()
 }

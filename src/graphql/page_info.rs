@@ -2,8 +2,11 @@
 
 use async_graphql::SimpleObject;
 
+use super::shared::shared;
+
 /// Where a page lies.
 #[derive(Debug, SimpleObject)]
+#[graphql(directive = shared::apply(None))]
 pub struct PageInfo {
     /// Whether there are rows before this page.
     pub has_previous_page: bool,

@@ -1,32 +1,37 @@
 //! The face of boards: the fields of the roots.
 //!
-//! [`spans`], [`leaderboard`], [`standing`] and [`scores`] are the shapes, [`watch`] is what a subscriber gets.
+//! [`spans`], [`leaderboard`], [`standing`] and [`scores`] are the shapes, [`top`] and [`rank`] what subscribers get.
 
 mod leaderboard;
+mod rank;
 mod scores;
 mod spans;
 mod standing;
-mod watch;
+mod top;
 
 use std::sync::Arc;
 
 use async_graphql::{Context, ID, Object, SimpleObject, Subscription};
 use futures::Stream;
 use futures::future::join_all;
+use tokio::sync::watch;
 
 use super::{Board, NoSuchSpan, Span};
 use crate::app::App;
 use crate::error::Error;
 use crate::graphql::access::Role;
 use crate::graphql::scalars::Date;
+use crate::graphql::shared::shared;
 use crate::graphql::{AppContext, access, answer, answer_optional};
 use crate::ids::UserId;
 use crate::keyspace::{Memory, Operation};
+use crate::live::{Pulse, follow};
 use leaderboard::{Leaderboard, wanted_of_top};
+use rank::{Rank, RankUpdate};
 use scores::{Places, RejectionCode, SubmitScoreInput, SubmitScorePayload};
 use spans::{BoardShown, BoardSpan};
 use standing::StandingShown;
-use watch::{LeaderboardUpdate, Watch};
+use top::{LeaderboardUpdate, Top};
 
 /// The most standings that one field answers with.
 const MAX_FIRST: i32 = 500;
@@ -85,6 +90,18 @@ fn span(ctx: &Context<'_>, board: &Board, span: Option<BoardSpan>, on: Option<Da
     })
 }
 
+/// What wakes the followers of a board.
+fn pulses_of(app: &App, board: &Board) -> Result<watch::Receiver<Pulse>, Error> {
+    let pulses = app.changes.of_board(&board.id);
+    pulses.ok_or_else(|| Error::Internal(format!("nobody listens for board {}", board.id)))
+}
+
+/// A followed span as it is now.
+fn span_now(app: &App, board: &Board, span: &Span) -> Result<Span, Error> {
+    let now = app.boards.as_of(board, span, app.clock.now());
+    now.map_err(|none| Error::Internal(format!("a span that was there before: {none}")))
+}
+
 /// Reading boards. Anybody may, unless `auth.public_reads` is off.
 #[derive(Default)]
 pub struct BoardQuery;
@@ -114,7 +131,7 @@ impl BoardQuery {
             access::reading_publicly(ctx, ctx.app().settings.auth.public_reads)?;
             let board = self::board(ctx, &board)?;
             let span = self::span(ctx, board, span, on)?;
-            Leaderboard::read(ctx.app(), board.clone(), span, wanted_of_top(ctx)).await
+            Leaderboard::read(ctx.app(), board.clone(), span, wanted_of_top(ctx.look_ahead())).await
         })
         .await
     }
@@ -258,18 +275,34 @@ pub struct BoardSubscription;
 #[Subscription]
 impl BoardSubscription {
     /// The best of a board: a full state first, then one after each change, at most every `live.interval_ms`.
+    #[graphql(directive = shared::apply(None))]
     async fn leaderboard_changed(
         &self,
         ctx: &Context<'_>,
         #[graphql(desc = "The board's id.")] board: ID,
         #[graphql(desc = "Which span; left out: the board's first period.")] span: Option<BoardSpan>,
         #[graphql(desc = "How many of the best, 0 to 500.", default = 10)] first: i32,
-    ) -> async_graphql::Result<impl Stream<Item = async_graphql::Result<LeaderboardUpdate>> + use<>> {
+    ) -> async_graphql::Result<impl Stream<Item = LeaderboardUpdate> + use<>> {
         access::reading_publicly(ctx, ctx.app().settings.auth.public_reads)?;
         let board = self::board(ctx, &board)?;
         let span = self::span(ctx, board, span, None)?;
-        let app = ctx.data_unchecked::<Arc<App>>();
-        let dense = standing::asks_for_dense(ctx, board);
-        Ok(Watch::start(app.clone(), board.clone(), span, first_of(first)?, dense)?.updates())
+        Ok(follow(ctx, Top::new(ctx, board, span, first_of(first)?)?))
+    }
+
+    /// Where a user stands: a full state first, then one whenever the user's place or points, or whoever stands right
+    /// before, has changed, at most every `live.interval_ms`.
+    #[graphql(directive = shared::apply(Some("userId".into())))]
+    async fn rank_changed(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The board's id.")] board: ID,
+        #[graphql(desc = "Who; left out: the viewer.")] user_id: Option<ID>,
+        #[graphql(desc = "Which span; left out: the board's first period.")] span: Option<BoardSpan>,
+    ) -> async_graphql::Result<impl Stream<Item = RankUpdate> + use<>> {
+        access::reading_publicly(ctx, ctx.app().settings.auth.public_reads)?;
+        let user = access::named(ctx, user_id)?;
+        let board = self::board(ctx, &board)?;
+        let span = self::span(ctx, board, span, None)?;
+        Ok(follow(ctx, Rank::new(ctx, board, span, user)?))
     }
 }

@@ -8,15 +8,19 @@
 pub mod board;
 pub mod graphql;
 pub mod heat;
+pub mod moves;
 pub mod pages;
 pub mod plan;
 pub mod ranking;
 pub mod remove;
 pub mod score;
+pub mod seen;
 pub mod span;
 pub mod standings;
 pub mod submit;
+pub mod touch;
 pub mod upkeep;
+pub mod version;
 pub mod windows;
 
 use std::collections::HashMap;
@@ -26,6 +30,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 pub use board::{Board, BoardOrder, Boards, RankMethod, ScoreOperator, TieBreak};
 pub use span::{OpenPeriod, Retention, Span, Window};
+pub use version::Version;
 
 use crate::day::{Period, Zone};
 use crate::ids::BoardId;

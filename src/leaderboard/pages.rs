@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::ranking::{self, Ahead, Member};
 use super::standings::{Dense, Standing};
-use super::{BOARD, Board, Leaderboards, POSITION, Span};
+use super::{BOARD, Board, Leaderboards, POSITION, Span, Version};
 use crate::ids::UserId;
 use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Partition, Request, Script, Unavailable, reply};
@@ -57,10 +57,10 @@ impl Default for Many {
 }
 
 /// A page as of one moment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Page {
     /// Grows with every change of the board, over all partitions.
-    pub version: u64,
+    pub version: Version,
     /// Members of the board in this span.
     pub participants: u64,
     /// Members within the wanted points.
@@ -159,8 +159,8 @@ impl Leaderboards {
             .await?;
         let parts: Vec<Part> = replies.into_iter().map(read_part).collect::<Result<_, _>>()?;
         let sum = |get: fn(&Part) -> u64| parts.iter().map(get).sum::<u64>();
-        let (version, participants, total) =
-            (sum(|part| part.0.0), sum(|part| part.0.1), sum(|part| part.0.2));
+        let version = Version::new(parts.iter().map(|part| part.0.0).collect());
+        let (participants, total) = (sum(|part| part.0.1), sum(|part| part.0.2));
         let (skipped, within, before) = (sum(|part| part.0.3), sum(|part| part.0.4), sum(|part| part.0.5));
         let heads = (sum(|part| part.2), parts.first().map_or(0, |part| part.3));
         let lists = parts

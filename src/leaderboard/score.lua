@@ -10,6 +10,15 @@
 --   window in days
 --   then 'heat' or 'cold' and, if heat: the half-lives since the board's base, the offset of the log domain
 
+-- Who moved from where to where, in each span that is shown now: what the message of a change says (live/message.rs).
+local moves = {}
+
+-- Puts `user` at `key`, as board.lua does, and notes the move.
+local function move(members, distinct, user, range, held, key)
+  put(members, distinct, user, range, held, key)
+  moves[#moves + 1] = ' ' .. string.match(members, '[^:]+$') .. ' ' .. (held and text(held) or '-') .. ' ' .. text(key)
+end
+
 -- The tie of someone who arrives at points whose keys begin at `base`: now, or right after whoever holds them.
 local function arrival(members, base, range, tick)
   if range == 1 then return 0 end
@@ -85,7 +94,7 @@ local function windows(k, a, user, sign, changes)
         else
           key = over_days(days, first, sets, user, range, operator)
         end
-        if key ~= held then put(members, distinct, user, 1, held, key) end
+        if key ~= held then (ahead == 0 and move or put)(members, distinct, user, 1, held, key) end
         keep_for(ttl, members, distinct)
       end
     end
@@ -126,7 +135,7 @@ local function heat(k, a, user, sign, amount)
       key = sign * (sum > 0 and 1 or -1) * (log + offset)
     end
   end
-  if held ~= key then put(KEYS[k], KEYS[k + 1], user, 0, held, key) end
+  if held ~= key then move(KEYS[k], KEYS[k + 1], user, 0, held, key) end
 end
 
 -- Where the next keys and arguments begin after those of a board.
@@ -143,6 +152,7 @@ end
 -- Returns nil when refused; else whether anything changed, and for each period its name, points before ('-': none) and
 -- its standing.
 local function score(k, a, user, operator, amount, saturate)
+  moves = {}
   local sign, count = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 4])
   local after_periods, windows_at = k + 1 + 2 * count, a + 5 + 3 * count
   local changes = outcomes(k, a, user, operator, amount, saturate)
@@ -156,7 +166,8 @@ local function score(k, a, user, operator, amount, saturate)
     if change.after ~= change.before then
       changed = true
       local base = sign * change.after * range
-      put(members, distinct, user, range, change.held, base + arrival(members, base, range, tonumber(ARGV[a + 3 + 3 * i])))
+      local key = base + arrival(members, base, range, tonumber(ARGV[a + 3 + 3 * i]))
+      move(members, distinct, user, range, change.held, key)
     end
     keep_for(tonumber(ARGV[a + 4 + 3 * i]), members, distinct)
     -- The period's name is what its key ends with: an answer that is given again later is read by it.
@@ -167,7 +178,7 @@ local function score(k, a, user, operator, amount, saturate)
     local next_key, heat_at = windows(after_periods, windows_at, user, sign, changes)
     heat(next_key, heat_at, user, sign, added)
     redis.call('INCR', KEYS[k])
-    redis.call('PUBLISH', ARGV[a + 1], 'board ' .. ARGV[a])
+    redis.call('PUBLISH', ARGV[a + 1], 'board ' .. ARGV[a] .. ' ' .. user .. table.concat(moves))
   end
   return changed, standings
 end

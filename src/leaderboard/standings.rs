@@ -77,9 +77,35 @@ impl Dense {
     }
 }
 
-/// One partition's part in a place: key, members before, members with better points, distinct better points,
-/// participants.
-type Place = (Option<f64>, u64, u64, u64, u64);
+/// One partition's part in a place, as `place.lua` answers.
+pub(super) type Place = (Option<f64>, u64, u64, u64, u64, u64, Vec<redis::Value>);
+
+/// Whose place a partition is asked for.
+pub(super) struct Asked<'u> {
+    pub(super) user: &'u UserId,
+    /// Where the user stands in another partition.
+    pub(super) key: Option<f64>,
+    /// Whether the member right before is wanted too.
+    pub(super) above: bool,
+}
+
+impl Asked<'_> {
+    fn own(user: &UserId) -> Asked<'_> {
+        Asked {
+            user,
+            key: None,
+            above: false,
+        }
+    }
+
+    fn at(user: &UserId, key: f64) -> Asked<'_> {
+        Asked {
+            user,
+            key: Some(key),
+            above: false,
+        }
+    }
+}
 
 impl Leaderboards {
     /// Where `user` stands; `None` if not there.
@@ -93,14 +119,14 @@ impl Leaderboards {
         let home = self.keyspace.partition_of(user);
         let (mut replies, span) = self
             .on_its_day(board, span, |request, span| {
-                self.ask_place(request, home, board, span, user, None)
+                self.ask_place(request, home, board, span, &Asked::own(user))
             })
             .await?;
         let place: Place = match replies.pop() {
             Some(value) => reply(value)?,
             None => return Ok(None),
         };
-        let (Some(key), members, better, distinct, participants) = place else {
+        let (Some(key), members, better, distinct, participants, ..) = place else {
             return Ok(None);
         };
         let standing = self.shown(
@@ -159,12 +185,12 @@ impl Leaderboards {
         let (replies, _) = self
             .on_its_day(board, span, |request, span| {
                 for p in self.keyspace.partitions().filter(|&p| p != home) {
-                    self.ask_place(request, p, board, span, &standing.user, Some(standing.key));
+                    self.ask_place(request, p, board, span, &Asked::at(&standing.user, standing.key));
                 }
             })
             .await?;
         for value in replies {
-            let (_, members, better, _, participants): Place = reply(value)?;
+            let (_, members, better, _, participants, ..): Place = reply(value)?;
             standing.ahead.members += members;
             standing.ahead.better += better;
             standing.participants += participants;
@@ -233,30 +259,31 @@ impl Leaderboards {
         }
     }
 
-    fn ask_place(
+    pub(super) fn ask_place(
         &self,
         request: &mut Request,
         p: Partition,
         board: &Board,
         span: &Span,
-        user: &UserId,
-        key: Option<f64>,
+        asked: &Asked<'_>,
     ) {
         let (keys, stored) = (self.keyspace.keys(), span.stored());
         let mut names = vec![
             keys.board(p, &board.id, &stored),
             keys.board_distinct(p, &board.id, &stored),
+            keys.board_version(p, &board.id),
         ];
         let day = span.day_in_force(board);
         if day.is_some() {
             names.push(keys.window_day(p, &board.id));
         }
-        let key = key.map(|key| key.to_string()).unwrap_or_default();
+        let key = asked.key.map(|key| key.to_string()).unwrap_or_default();
         let args = [
-            user.as_str(),
+            asked.user.as_str(),
             &span.range().to_string(),
             &key,
             &day.unwrap_or_default(),
+            if asked.above { "above" } else { "" },
         ];
         request.script(&PLACE, &names, &args);
     }

@@ -1,60 +1,188 @@
-//! The node's ear at Redis' channel of changes.
+//! Who is woken by what.
 //!
-//! Owns the one subscriber of this node, its supervision, and who is woken by what. Messages may get lost, so they only
-//! say "look again"; after every (re)connect everybody looks again.
+//! Owns the pulses: a board that has changed wakes its followers, the first change at once, then at most once an
+//! interval. What they then do is theirs. Messages may get lost, so a pulse only says "look again"; after every gap in
+//! hearing everybody is told that there was one.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::StreamExt;
 use redis::{Client, ConnectionInfo, RedisError};
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
 
-use crate::ids::BoardId;
-use crate::random::jittered;
+use super::message::{BoardChanged, Scored};
+use super::{Gauges, subscriber};
+use crate::clock::Clock;
+use crate::day::Zone;
+use crate::ids::{BoardId, UserId};
+use crate::leaderboard::Version;
 
-/// How often the subscription is pinged; with the patience for its answer a frozen Redis is noticed within 10 s.
-const PING_EVERY: Duration = Duration::from_secs(4);
-const PING_PATIENCE: Duration = Duration::from_secs(4);
+/// How often the clock is asked whether the day has turned.
+const TURN_CHECK: Duration = Duration::from_millis(250);
 
-/// Who is woken by what. The listener ends when this is dropped.
-pub struct Changes {
-    shared: Arc<Shared>,
-    listener: JoinHandle<()>,
+/// The scores of how many pulses are kept for who did not come along.
+const KEPT_PULSES: usize = 16;
+
+/// The most users whose moves one pulse bears; more than that count as a gap in what was heard.
+const MOST_MOVED: usize = 10_000;
+
+/// A board may have changed.
+#[derive(Debug, Clone, Default)]
+pub struct Pulse {
+    /// Counts the pulses.
+    pub number: u64,
+    /// Counts the gaps in hearing so far.
+    pub gaps: u64,
+    /// When the first change was heard that this pulse is about.
+    pub heard_at: Option<Instant>,
+    /// The scores of this pulse and of some before, oldest first.
+    heard: VecDeque<Arc<Heard>>,
 }
 
-struct Shared {
-    /// For each board how often it was said to have changed.
-    boards: HashMap<BoardId, watch::Sender<u64>>,
+/// Who scored between two pulses, in which span from where to where.
+#[derive(Debug, Default)]
+pub struct Heard {
+    pulse: u64,
+    moved: HashMap<UserId, Vec<(String, Option<f64>, f64)>>,
+}
+
+impl Pulse {
+    /// The moves within `span` after the pulse `number`: who, first key before, last key after. `None` if some of them are
+    /// no longer known.
+    pub fn moved_since(&self, number: u64, span: &str) -> Option<Vec<(&UserId, Option<f64>, f64)>> {
+        if number == self.number {
+            return Some(Vec::new());
+        }
+        let known = self.heard.front().is_some_and(|first| first.pulse <= number + 1);
+        let mut all: HashMap<&UserId, (Option<f64>, f64)> = HashMap::new();
+        for heard in self.heard.iter().filter(|heard| heard.pulse > number) {
+            for (user, spans) in &heard.moved {
+                for (_, before, after) in spans.iter().filter(|(of, _, _)| of == span) {
+                    all.entry(user).or_insert((*before, *after)).1 = *after;
+                }
+            }
+        }
+        let moved = all
+            .into_iter()
+            .map(|(user, (before, after))| (user, before, after));
+        known.then(|| moved.collect())
+    }
+}
+
+/// Who is woken by what. The listening ends when this is dropped.
+pub struct Changes {
+    shared: Arc<Shared>,
+    _tasks: JoinSet<()>,
+}
+
+pub(super) struct Shared {
+    boards: HashMap<BoardId, BoardEar>,
     hearing: watch::Sender<bool>,
+    /// Whether messages were heard at any time: the first time is no gap.
+    has_heard: AtomicBool,
+    gauges: Arc<Gauges>,
+}
+
+/// What has been heard of one board.
+struct BoardEar {
+    pulse: watch::Sender<Pulse>,
+    gathered: Mutex<Gathered>,
+    changed: Notify,
+    /// How many want to know who moved.
+    after_moves: Arc<AtomicUsize>,
+    /// The newest version that was read.
+    seen: watch::Sender<Version>,
+}
+
+#[derive(Default)]
+struct Gathered {
+    heard_at: Option<Instant>,
+    gap: bool,
+    /// Too much to be kept.
+    overflown: bool,
+    heard: Heard,
+}
+
+/// Somebody wants to know who moved, as long as this lives.
+pub struct AfterMoves(Arc<AtomicUsize>);
+
+impl Drop for AfterMoves {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Changes {
-    /// Listens to `channel` of `target` for changes of `boards`.
+    /// Listens to `channel` of `target` for changes of `boards`; wakes at most every `interval`, and when the day turns.
     pub fn listen(
         target: ConnectionInfo,
         channel: String,
         boards: impl IntoIterator<Item = BoardId>,
+        interval: Duration,
+        (clock, zone): (Clock, Zone),
+        gauges: Arc<Gauges>,
     ) -> Result<Changes, RedisError> {
         let client = Client::open(target)?;
-        let boards = boards
-            .into_iter()
-            .map(|board| (board, watch::channel(0).0))
-            .collect();
+        let boards: HashMap<_, _> = boards.into_iter().map(|board| (board, BoardEar::new())).collect();
         let shared = Arc::new(Shared {
             boards,
             hearing: watch::channel(false).0,
+            has_heard: AtomicBool::new(false),
+            gauges,
         });
-        let listener = tokio::spawn(supervise(client, channel, shared.clone()));
-        Ok(Changes { shared, listener })
+        let mut tasks = JoinSet::new();
+        for board in shared.boards.keys().cloned() {
+            tasks.spawn(beat(shared.clone(), board, interval));
+        }
+        tasks.spawn(turn(shared.clone(), clock, zone));
+        tasks.spawn(subscriber::supervise(client, channel, shared.clone()));
+        Ok(Changes {
+            shared,
+            _tasks: tasks,
+        })
     }
 
-    /// A receiver that is woken whenever `board` may have changed; `None` for a board that is not configured.
-    pub fn of_board(&self, board: &BoardId) -> Option<watch::Receiver<u64>> {
-        self.shared.boards.get(board).map(watch::Sender::subscribe)
+    /// The pulses of `board`; `None` for a board that is not configured.
+    pub fn of_board(&self, board: &BoardId) -> Option<watch::Receiver<Pulse>> {
+        self.shared.boards.get(board).map(|ear| ear.pulse.subscribe())
+    }
+
+    /// From now on the pulses of `board` tell who moved.
+    pub fn tell_moves(&self, board: &BoardId) -> Option<AfterMoves> {
+        let count = self.shared.boards.get(board)?.after_moves.clone();
+        count.fetch_add(1, Ordering::Relaxed);
+        Some(AfterMoves(count))
+    }
+
+    /// Somebody has read `board` at this version.
+    pub fn saw(&self, board: &BoardId, version: &Version) {
+        if let Some(ear) = self.shared.boards.get(board) {
+            ear.seen.send_if_modified(|seen| seen.advance(version));
+        }
+    }
+
+    /// The boards that somebody follows, with the newest version that was read of each.
+    pub fn followed(&self) -> Vec<(BoardId, watch::Receiver<Version>)> {
+        let followed = self
+            .shared
+            .boards
+            .iter()
+            .filter(|(_, ear)| ear.pulse.receiver_count() > 0);
+        followed
+            .map(|(board, ear)| (board.clone(), ear.seen.subscribe()))
+            .collect()
+    }
+
+    /// Changes of `board` were missed.
+    pub fn missed(&self, board: &BoardId) {
+        if let Some(ear) = self.shared.boards.get(board) {
+            self.shared.gauges.resyncs.inc();
+            ear.missed();
+        }
     }
 
     /// Waits until changes are heard, at most `patience`; whether they are.
@@ -71,79 +199,129 @@ impl Changes {
     }
 }
 
-impl Drop for Changes {
-    fn drop(&mut self) {
-        self.listener.abort();
-    }
-}
-
 impl Shared {
-    fn heard(&self, message: &str) {
-        let board = message
-            .strip_prefix("board ")
-            .and_then(|id| BoardId::parse(id).ok());
+    /// A message came.
+    pub(super) fn heard(&self, message: &str) {
+        let Some(BoardChanged { board, scored }) = BoardChanged::read(message) else {
+            return tracing::debug!(message, "a message that is none of ours");
+        };
         // Another node may know boards that this one does not.
-        if let Some(sender) = board.and_then(|board| self.boards.get(&board)) {
-            sender.send_modify(|count| *count += 1);
+        if let Some(ear) = self.boards.get(&board) {
+            ear.changed(scored);
         }
     }
 
-    fn everything_may_have_changed(&self) {
-        self.boards
-            .values()
-            .for_each(|sender| sender.send_modify(|count| *count += 1));
-    }
-}
-
-async fn supervise(client: Client, channel: String, shared: Arc<Shared>) {
-    const SHORTEST: Duration = Duration::from_millis(20);
-    const LONGEST: Duration = Duration::from_secs(1);
-    let mut pause = SHORTEST;
-    loop {
-        let error = listen(&client, &channel, &shared).await;
-        if shared.hearing.send_replace(false) {
-            pause = SHORTEST;
-            tracing::warn!(%error, "deaf: lost the subscription to Redis");
+    /// Messages are heard from now on, and some may have been missed before.
+    pub(super) fn hears_again(&self) {
+        self.hearing.send_replace(true);
+        self.gauges.deaf.set(0);
+        if self.has_heard.swap(true, Ordering::Relaxed) {
+            self.gauges.resyncs.inc();
         }
-        sleep(jittered(pause)).await;
-        pause = (pause * 2).min(LONGEST);
+        self.boards.values().for_each(BoardEar::missed);
+    }
+
+    /// Messages are not heard any more; whether they were until now.
+    pub(super) fn is_deaf(&self) -> bool {
+        self.gauges.deaf.set(1);
+        self.hearing.send_replace(false)
     }
 }
 
-/// Subscribes and listens until that fails.
-async fn listen(client: &Client, channel: &str, shared: &Shared) -> RedisError {
-    let subscribed = async {
-        let mut pubsub = client.get_async_pubsub().await?;
-        pubsub.subscribe(channel).await?;
-        Ok::<_, RedisError>(pubsub)
-    };
-    let (mut sink, mut messages) = match timeout(PING_PATIENCE, subscribed).await {
-        Ok(Ok(pubsub)) => pubsub.split(),
-        Ok(Err(error)) => return error,
-        Err(_) => return too_late("SUBSCRIBE was not confirmed in time"),
-    };
-    shared.hearing.send_replace(true);
-    shared.everything_may_have_changed();
-    loop {
-        tokio::select! {
-            message = messages.next() => match message {
-                Some(message) => match message.get_payload::<String>() {
-                    Ok(text) => shared.heard(&text),
-                    Err(error) => tracing::debug!(%error, "a message that is no text"),
-                },
-                None => return too_late("the subscription ended"),
-            },
-            () = sleep(PING_EVERY) => {
-                match timeout(PING_PATIENCE, sink.ping::<redis::Value>()).await {
-                    Ok(Ok(_)) => {}
-                    Ok(Err(error)) => return error,
-                    Err(_) => return too_late("no answer to a ping in time"),
-                }
+impl BoardEar {
+    fn new() -> BoardEar {
+        BoardEar {
+            pulse: watch::channel(Pulse::default()).0,
+            gathered: Mutex::default(),
+            changed: Notify::new(),
+            after_moves: Arc::default(),
+            seen: watch::channel(Version::default()).0,
+        }
+    }
+
+    fn gather(&self, change: impl FnOnce(&mut Gathered)) {
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        gathered.heard_at.get_or_insert_with(Instant::now);
+        change(&mut gathered);
+        drop(gathered);
+        self.changed.notify_one();
+    }
+
+    fn changed(&self, scored: Option<Scored>) {
+        let wanted = self.after_moves.load(Ordering::Relaxed) > 0;
+        self.gather(|gathered| {
+            if let Some(scored) = scored.filter(|_| wanted) {
+                gathered.add(scored);
+            }
+        });
+    }
+
+    fn missed(&self) {
+        self.gather(|gathered| gathered.gap = true);
+    }
+
+    fn beat(&self) {
+        let gathered = std::mem::take(&mut *self.gathered.lock().unwrap_or_else(PoisonError::into_inner));
+        self.pulse.send_modify(|pulse| {
+            pulse.number += 1;
+            pulse.heard_at = gathered.heard_at;
+            pulse.gaps += u64::from(gathered.gap);
+            if gathered.gap || gathered.overflown {
+                pulse.heard.clear();
+            }
+            if pulse.heard.len() == KEPT_PULSES {
+                pulse.heard.pop_front();
+            }
+            if !gathered.overflown {
+                pulse.heard.push_back(Arc::new(Heard {
+                    pulse: pulse.number,
+                    ..gathered.heard
+                }));
+            }
+        });
+    }
+}
+
+impl Gathered {
+    fn add(&mut self, scored: Scored) {
+        if self.heard.moved.len() >= MOST_MOVED {
+            self.overflown = true;
+            self.heard.moved.clear();
+        }
+        if self.overflown {
+            return;
+        }
+        let spans = self.heard.moved.entry(scored.user).or_default();
+        for moved in scored.moved {
+            match spans.iter_mut().find(|(span, _, _)| *span == moved.span) {
+                Some((_, _, after)) => *after = moved.after,
+                None => spans.push((moved.span, moved.before, moved.after)),
             }
         }
     }
 }
 
-fn too_late(what: &'static str) -> RedisError {
-    RedisError::from((redis::ErrorKind::Io, what))
+/// The pulses of one board: the first change at once, then at most one an interval.
+async fn beat(shared: Arc<Shared>, board: BoardId, interval: Duration) {
+    let Some(ear) = shared.boards.get(&board) else {
+        return;
+    };
+    loop {
+        ear.changed.notified().await;
+        ear.beat();
+        sleep(interval).await;
+    }
+}
+
+/// The turn of the day begins new periods without a write, so it wakes everybody.
+async fn turn(shared: Arc<Shared>, clock: Clock, zone: Zone) {
+    let mut today = zone.date_of(clock.now());
+    loop {
+        sleep(TURN_CHECK).await;
+        let date = zone.date_of(clock.now());
+        if date != today {
+            today = date;
+            shared.boards.values().for_each(|ear| ear.changed(None));
+        }
+    }
 }

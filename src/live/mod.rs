@@ -1,7 +1,29 @@
-//! Live: how a change in Redis reaches those who watch.
+//! Live: how a change in Redis reaches a thousand sockets.
 //!
-//! [`changes`] listens to Redis and says which board changed; a subscription then reads the state anew.
+//! Read along the way of a change: a script publishes a [`message`]; the node's one [`subscriber`] hears it; [`changes`]
+//! wakes whoever follows that board, at most every `live.interval_ms`; a resolver's stream ([`follow`]) reads the state
+//! anew; a [`topic`] executes and serialises it once for everybody who asked the same ([`operation`]); and [`socket`]s
+//! (graphql-transport-ws, spelled by [`protocol`]) and [`sse`] streams hand out those bytes. [`audit`] looks for messages
+//! that got lost, [`gauges`] count.
 
+pub mod audit;
 pub mod changes;
+pub mod connections;
+pub mod follow;
+pub mod gauges;
+pub mod legacy;
+pub mod message;
+pub mod operation;
+pub mod operations;
+pub mod protocol;
+pub mod socket;
+pub mod sse;
+pub mod subscriber;
+pub mod topic;
+pub mod topics;
 
-pub use changes::Changes;
+pub use changes::{Changes, Pulse};
+pub use connections::Connections;
+pub use follow::{Followed, Step, UpdateCause, follow};
+pub use gauges::Gauges;
+pub use topics::Topics;

@@ -4,13 +4,16 @@
 
 pub mod dev_only;
 pub mod identity;
+pub mod metrics;
 pub mod router;
+pub mod sockets;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use axum::serve::ListenerExt;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -18,6 +21,7 @@ use crate::app::{App, Backing, StartError};
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::graphql;
+use crate::live::{self, Connections, Topics};
 
 /// How long to wait for the subscription to Redis before serving without it.
 const FIRST_HEARING: Duration = Duration::from_secs(5);
@@ -59,6 +63,8 @@ pub struct Running {
     stop: watch::Sender<bool>,
     serving: JoinHandle<std::io::Result<()>>,
     keeper: JoinHandle<()>,
+    audit: JoinHandle<()>,
+    connections: Connections,
 }
 
 /// Starts to serve. Without `dev` it refuses, since there is no other identity yet.
@@ -89,8 +95,18 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
     }
     announce_the_day(&app);
     let keeper = tokio::spawn(crate::app::keep(Arc::downgrade(&app)));
+    let audit = tokio::spawn(live::audit::keep(Arc::downgrade(&app)));
     let (stop, mut stopping) = watch::channel(false);
-    let router = router::router(app.clone(), graphql::schema(app.clone()), stopping.clone());
+    let drain = Duration::from_secs(app.settings.server.shutdown_seconds) / 2;
+    let connections = Connections::new(
+        app.settings.live.max_sockets,
+        stopping.clone(),
+        drain,
+        app.gauges.clone(),
+    );
+    let topics = Topics::new(graphql::schema(app.clone()), app.gauges.clone());
+    let router = router::router(app.clone(), topics, connections.clone());
+    let listener = listener.tap_io(prepare);
     let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
         if stopping.wait_for(|stop| *stop).await.is_err() {
             tracing::debug!("nobody is left who could stop the server; it stops");
@@ -104,6 +120,8 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
         stop,
         serving,
         keeper,
+        audit,
+        connections,
     })
 }
 
@@ -126,11 +144,14 @@ impl Running {
             stop,
             serving,
             keeper,
+            audit,
+            connections,
             ..
         } = self;
         stop.send_replace(true);
         let patience = Duration::from_secs(app.settings.server.shutdown_seconds);
-        match tokio::time::timeout(patience, serving).await {
+        let done = async { tokio::join!(serving, connections.emptied()).0 };
+        match tokio::time::timeout(patience, done).await {
             Ok(Ok(Ok(()))) => {}
             Ok(Ok(Err(error))) => tracing::error!(%error, "the listener failed"),
             Ok(Err(error)) => tracing::error!(%error, "the listener panicked"),
@@ -140,8 +161,24 @@ impl Running {
             ),
         }
         keeper.abort();
+        audit.abort();
         drop(app);
         backing.stop().await;
+    }
+}
+
+/// How long a client's system may leave unacknowledged what is sent, its window closed included, before the connection is
+/// given up: what bounds streams and old sockets that stall.
+const UNTAKEN: Duration = Duration::from_secs(30);
+
+/// Sends small messages at once, and gives up on clients that take nothing.
+fn prepare(stream: &mut TcpStream) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection that waits with small messages");
+    }
+    #[cfg(target_os = "linux")]
+    if let Err(error) = socket2::SockRef::from(&*stream).set_tcp_user_timeout(Some(UNTAKEN)) {
+        tracing::debug!(%error, "a connection that may stall");
     }
 }
 

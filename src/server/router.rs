@@ -1,57 +1,73 @@
-//! The routes: `/graphql` (POST, GET, WebSocket), `/healthz`, `/readyz`, `/`.
+//! The routes: `/graphql` (POST, GET, WebSocket, streams), `/healthz`, `/readyz`, `/metrics`, `/`.
 //!
-//! Owns how a request becomes an execution of the schema and how its answer is sent.
+//! Owns how a request becomes an execution of the schema and how its answer is sent. WebSockets are [`super::sockets`]',
+//! streams of answers [`crate::live::sse`]'s.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use async_graphql::http::{ALL_WEBSOCKET_PROTOCOLS, parse_query_string};
+use async_graphql::http::{create_multipart_mixed_stream, is_accept_multipart_mixed, parse_query_string};
 use async_graphql::parser::types::OperationType;
-use async_graphql::{Data, Request, Response as Answer, ServerError};
-use async_graphql_axum::{GraphQLProtocol, GraphQLWebSocket};
-use axum::body::Bytes;
+use async_graphql::{Request, Response as Answer, ServerError};
+use async_graphql_axum::GraphQLProtocol;
+use axum::body::{Body, Bytes};
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{DefaultBodyLimit, FromRef, RawQuery, State};
+use axum::extract::{DefaultBodyLimit, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
-use tokio::sync::watch;
+use futures::StreamExt;
 
-use super::dev_only;
 use super::identity::DevClaims;
+use super::metrics::Metrics;
+use super::{dev_only, sockets};
 use crate::app::App;
-use crate::graphql::TallyboardSchema;
+use crate::graphql::access::Caller;
+use crate::live::connections::Connected;
+use crate::live::socket::Terms;
+use crate::live::{Connections, Topics, sse};
 
 /// The largest document with its variables, in bytes.
 const MAX_BODY: usize = 1 << 20;
 
-#[derive(Clone)]
-struct Door {
-    app: Arc<App>,
-    schema: TallyboardSchema,
-    stopping: watch::Receiver<bool>,
-}
+/// How often a multipart stream says that it is still there.
+const HEARTBEAT: Duration = Duration::from_secs(15);
 
-impl FromRef<Door> for TallyboardSchema {
-    fn from_ref(door: &Door) -> TallyboardSchema {
-        door.schema.clone()
-    }
+/// What every route may need.
+#[derive(Clone)]
+pub struct Door {
+    app: Arc<App>,
+    metrics: Metrics,
+    /// What sockets have in common.
+    pub terms: Terms,
+    /// Who is connected.
+    pub connections: Connections,
 }
 
 /// All routes over one app.
-pub fn router(app: Arc<App>, schema: TallyboardSchema, stopping: watch::Receiver<bool>) -> Router {
+pub fn router(app: Arc<App>, topics: Topics, connections: Connections) -> Router {
     Router::new()
         .route("/", get(|| async { Html(include_str!("../../web/index.html")) }))
         .route("/graphql", get(query_or_socket).post(post))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
+        .route(
+            "/metrics",
+            get(|State(door): State<Door>| async move { door.metrics.shown() }),
+        )
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(middleware::from_fn(dev_only::guard))
         .with_state(Door {
+            metrics: Metrics::of(&app),
+            terms: Terms {
+                topics,
+                live: app.settings.live.clone(),
+                identify: |payload| DevClaims::from_payload(payload).and_then(DevClaims::caller),
+            },
+            connections,
             app,
-            schema,
-            stopping,
         })
 }
 
@@ -69,7 +85,7 @@ async fn ready(State(door): State<Door>) -> Response {
         .into_response()
 }
 
-async fn post(State(schema): State<TallyboardSchema>, headers: HeaderMap, body: Bytes) -> Response {
+async fn post(State(door): State<Door>, headers: HeaderMap, body: Bytes) -> Response {
     let json = headers
         .get(header::CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok())
@@ -81,7 +97,7 @@ async fn post(State(schema): State<TallyboardSchema>, headers: HeaderMap, body: 
         );
     }
     match serde_json::from_slice::<Request>(&body) {
-        Ok(request) => execute(&schema, &headers, request).await,
+        Ok(request) => execute(&door, &headers, request).await,
         Err(error) => refused(
             StatusCode::BAD_REQUEST,
             &format!("the body is no GraphQL request: {error}"),
@@ -96,48 +112,86 @@ async fn query_or_socket(
     protocol: Result<GraphQLProtocol, StatusCode>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
-    if let (Ok(protocol), Ok(upgrade)) = (protocol, upgrade) {
-        return upgrade
-            .protocols(ALL_WEBSOCKET_PROTOCOLS)
-            .on_upgrade(move |stream| serve_socket(door, protocol, stream));
+    if let Ok(upgrade) = upgrade {
+        return sockets::take(door, upgrade, protocol.ok());
     }
     let mut request = match parse_query_string(&query.unwrap_or_default()) {
         Ok(request) => request,
         Err(error) => return refused(StatusCode::BAD_REQUEST, &format!("no GraphQL request: {error}")),
     };
-    // A link must never change anything.
+    // A link must never change anything; to follow something changes nothing.
+    let may = |ty| {
+        ty == OperationType::Query || (ty == OperationType::Subscription && streamed(&headers).is_some())
+    };
     if let Ok(document) = request.parsed_query()
         && document
             .operations
             .iter()
-            .any(|(_, operation)| operation.node.ty != OperationType::Query)
+            .any(|(_, operation)| !may(operation.node.ty))
     {
         return refused(StatusCode::METHOD_NOT_ALLOWED, "only queries may be sent by GET");
     }
-    execute(&door.schema, &headers, request).await
+    execute(&door, &headers, request).await
 }
 
-async fn serve_socket(door: Door, protocol: GraphQLProtocol, stream: axum::extract::ws::WebSocket) {
-    let Door {
-        schema, mut stopping, ..
-    } = door;
-    let socket = GraphQLWebSocket::new(stream, schema, protocol).on_connection_init(|payload| async {
-        let caller = DevClaims::from_payload(payload).and_then(DevClaims::caller)?;
-        let mut data = Data::default();
-        data.insert(caller);
-        Ok(data)
-    });
-    tokio::select! {
-        () = socket.serve() => {}
-        _ = stopping.wait_for(|stop| *stop) => {}
+/// As what a stream of answers is wanted, if it is.
+fn streamed(headers: &HeaderMap) -> Option<Streamed> {
+    let accept = headers.get(header::ACCEPT)?.to_str().ok()?;
+    if sse::is_wanted(headers) {
+        Some(Streamed::Events)
+    } else if is_accept_multipart_mixed(accept) {
+        Some(Streamed::Parts)
+    } else {
+        None
     }
 }
 
-async fn execute(schema: &TallyboardSchema, headers: &HeaderMap, request: Request) -> Response {
-    match DevClaims::from_headers(headers).and_then(DevClaims::caller) {
-        Ok(caller) => Json(schema.execute(request.data(caller)).await).into_response(),
-        Err(reason) => refused(StatusCode::BAD_REQUEST, &reason),
+enum Streamed {
+    Events,
+    Parts,
+}
+
+async fn execute(door: &Door, headers: &HeaderMap, request: Request) -> Response {
+    let caller = match DevClaims::from_headers(headers).and_then(DevClaims::caller) {
+        Ok(caller) => caller,
+        Err(reason) => return refused(StatusCode::BAD_REQUEST, &reason),
+    };
+    let Some(streamed) = streamed(headers) else {
+        return Json(door.terms.topics.schema().execute(request.data(caller)).await).into_response();
+    };
+    let protocol = match streamed {
+        Streamed::Events => "sse",
+        Streamed::Parts => "multipart",
+    };
+    let Some(connected) = door.connections.admit(protocol) else {
+        let later = [(header::RETRY_AFTER, "5")];
+        return (
+            later,
+            refused(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many connections; try again later",
+            ),
+        )
+            .into_response();
+    };
+    match streamed {
+        Streamed::Events => sse::answer(request, caller, door.terms.topics.clone(), connected).await,
+        Streamed::Parts => parts(door, request, caller, connected),
     }
+}
+
+/// Answers as the parts of one response, as Apollo's clients follow subscriptions over HTTP: not shared.
+fn parts(door: &Door, request: Request, caller: Caller, connected: Connected) -> Response {
+    let answers = door.terms.topics.schema().execute_stream(request.data(caller));
+    let answers = answers
+        .take_until(async move { connected.time_to_go().await })
+        .boxed();
+    let parts = create_multipart_mixed_stream(answers, HEARTBEAT).map(Ok::<_, std::convert::Infallible>);
+    let kind = [(
+        header::CONTENT_TYPE,
+        "multipart/mixed; boundary=graphql; subscriptionSpec=1.0",
+    )];
+    (kind, Body::from_stream(parts)).into_response()
 }
 
 /// A refusal before execution, in the shape of a GraphQL answer.

@@ -8,6 +8,7 @@ use async_graphql::{Context, ID, InputObject, MaybeUndefined, Object};
 use super::profile::{self, Change};
 use super::{Profile, Profiles};
 use crate::error::Error;
+use crate::graphql::shared::shared;
 use crate::graphql::{AppContext, access, answer, answer_optional};
 use crate::ids::{BadName, UserId};
 
@@ -24,7 +25,7 @@ impl From<&UserId> for User {
 }
 
 /// Somebody who checks in, scores or is seen.
-#[Object]
+#[Object(directive = shared::apply(None))]
 impl User {
     /// The host application's own opaque id.
     async fn id(&self) -> ID {

@@ -11,10 +11,12 @@ use crate::ids::{BadName, UserId};
 use crate::keyspace::mutation::MUTATION;
 use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Call, Keyspace, Memory, Operation, Request, Script, Unavailable, reply, rows};
+use crate::leaderboard::Leaderboards;
+use crate::leaderboard::touch::TOUCH;
 
 static SET_PROFILE: Script = Script::new(
     "set_profile",
-    &[NUMBERS, MUTATION, include_str!("set_profile.lua")],
+    &[NUMBERS, MUTATION, TOUCH, include_str!("set_profile.lua")],
 );
 
 /// The longest name, in characters.
@@ -85,15 +87,16 @@ pub fn avatar_url(text: String) -> Result<String, BadName> {
 #[derive(Clone)]
 pub struct Profiles {
     keyspace: Arc<Keyspace>,
+    boards: Leaderboards,
 }
 
 impl Profiles {
-    /// The profiles in that keyspace.
-    pub fn new(keyspace: Arc<Keyspace>) -> Profiles {
-        Profiles { keyspace }
+    /// The profiles in that keyspace; `boards` show them.
+    pub fn new(keyspace: Arc<Keyspace>, boards: Leaderboards) -> Profiles {
+        Profiles { keyspace, boards }
     }
 
-    /// Changes a user's profile.
+    /// Changes a user's profile; the boards that show the user have changed with it.
     pub async fn set(
         &self,
         user: &UserId,
@@ -105,10 +108,11 @@ impl Profiles {
         let complete = |call: Call, _| {
             let key = self.key(user);
             let fields = [(field_of_name(user), name), (field_of_avatar(user), avatar)];
-            fields.iter().fold(call.key(key), |call, (field, change)| {
+            let call = fields.iter().fold(call.key(key), |call, (field, change)| {
                 let [how, value] = change.told();
                 call.arg(field).arg(how).arg(value)
-            })
+            });
+            self.boards.touch_call(call, now)
         };
         self.keyspace
             .mutate(&SET_PROFILE, user, Memory::Operation(&operation), complete)

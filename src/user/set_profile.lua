@@ -1,6 +1,6 @@
--- set_profile.lua: a user's name and avatar. Follows mutation.lua.
--- KEYS  1-3 see mutation.lua  4 bucket of profiles
--- ARGV  1-6 see mutation.lua  then for the name and for the avatar: field, 'keep', 'clear' or 'set', value
+-- set_profile.lua: a user's name and avatar. Follows mutation.lua and touch.lua.
+-- KEYS  1-3 see mutation.lua  4 bucket of profiles  5… see touch.lua
+-- ARGV  1-6 see mutation.lua  7-12 for the name and for the avatar: field, 'keep', 'clear' or 'set', value  13… see touch.lua
 -- Reply the answer is 'SET' or 'KEPT'.
 local changed = false
 for at = 7, 10, 3 do
@@ -12,4 +12,5 @@ for at = 7, 10, 3 do
     changed = true
   end
 end
+if changed then touch(5, 13, ARGV[4]) end
 return done(changed, changed and 'SET' or 'KEPT')

@@ -70,12 +70,8 @@ async fn whom_its_connection_init_names_is_who_asks() {
     client.ended_well().await;
 
     let mut client = Client::subscribe(&app, json!({}), OWN, 1).await;
-    let refused = client.payload().await;
-    assert_eq!(
-        refused["errors"][0]["extensions"]["code"], "UNAUTHENTICATED",
-        "{refused}"
-    );
-    client.ended_well().await;
+    let refused = client.complaint().await;
+    assert!(refused.contains("UNAUTHENTICATED"), "{refused}");
 
     let mut client = Client::subscribe(&app, json!({ "devUser": "a b" }), OWN, 1).await;
     let complaint = client.complaint().await;

@@ -76,5 +76,9 @@ async fn a_subscription_to_nothing_is_refused_with_its_reason() {
         )
         .await;
     let message = socket.receive().await;
-    assert!(message.to_string().contains("NOT_FOUND"), "{message}");
+    assert_eq!(message["type"], "error", "{message}");
+    assert_eq!(
+        message["payload"][0]["extensions"]["code"], "NOT_FOUND",
+        "{message}"
+    );
 }

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use async_graphql::{Context, ID, Object};
+use async_graphql::{Context, ID, Lookahead, Object};
 use chrono::{DateTime, Utc};
 
 use super::super::pages::{Begin, Many, Page, Wanted};
+use super::super::seen::Seen;
 use super::super::standings::Standing;
-use super::super::{Board, Span};
+use super::super::{Board, Span, Version};
 use super::first_of;
 use super::spans::{BoardPeriod, BoardShown};
 use super::standing::{StandingConnection, StandingShown, asks_for_dense, position};
 use crate::app::App;
 use crate::error::Error;
 use crate::graphql::scalars::{Date, SafeInt};
+use crate::graphql::shared::shared;
 use crate::graphql::{AppContext, access, answer, answer_optional};
 use crate::keyspace::Unavailable;
 
@@ -24,13 +26,14 @@ const TOP: i32 = 10;
 const PAGE: i32 = 50;
 
 /// One board over one span.
+#[derive(Clone)]
 pub struct Leaderboard {
     board: Arc<Board>,
     span: Arc<Span>,
     epoch: String,
     now: DateTime<Utc>,
     read: usize,
-    top: Page,
+    top: Arc<Page>,
 }
 
 impl Leaderboard {
@@ -44,22 +47,44 @@ impl Leaderboard {
             epoch: app.keyspace.epoch().into(),
             now,
             read: many,
-            top,
+            top: Arc::new(top),
         })
     }
 
-    /// Grows with every change of the board.
-    pub fn counted(&self) -> u64 {
-        self.top.version
+    /// The board as it was when a user's place was read.
+    pub fn around_a_place(
+        board: &Arc<Board>,
+        span: &Span,
+        epoch: &str,
+        seen: &Seen,
+        now: DateTime<Utc>,
+    ) -> Leaderboard {
+        Leaderboard {
+            board: board.clone(),
+            span: Arc::new(span.clone()),
+            epoch: epoch.to_owned(),
+            now,
+            read: 0,
+            top: Arc::new(Page {
+                version: seen.version.clone(),
+                participants: seen.participants,
+                ..Page::default()
+            }),
+        }
     }
 
-    /// The best that were read, with what their DENSE ranks need if `dense`.
-    pub async fn best(&self, app: &App, dense: bool) -> Result<Vec<StandingShown>, Unavailable> {
+    /// The version that was read.
+    pub fn version_read(&self) -> &Version {
+        &self.top.version
+    }
+
+    /// The best `many` of those that were read, with what their DENSE ranks need if `dense`.
+    pub async fn best(&self, app: &App, many: usize, dense: bool) -> Result<Vec<StandingShown>, Unavailable> {
         if dense {
             app.boards.count_dense(&self.board, &self.top.standings).await?;
         }
         let shown = |standing: &Standing| StandingShown::new(self.board.clone(), standing.clone());
-        Ok(self.top.standings.iter().map(shown).collect())
+        Ok(self.top.standings.iter().take(many).map(shown).collect())
     }
 
     async fn shown(&self, ctx: &Context<'_>, standings: Vec<Standing>) -> Result<Vec<StandingShown>, Error> {
@@ -67,8 +92,8 @@ impl Leaderboard {
     }
 }
 
-/// The largest `first` among the selected `top` fields, so that one reading serves them all.
-pub fn wanted_of_top(ctx: &Context<'_>) -> usize {
+/// The largest `first` among the `top` fields selected below a board, so that one reading serves them all.
+pub fn wanted_of_top(board: Lookahead<'_>) -> usize {
     let first = |field: async_graphql::SelectionField<'_>| {
         let arguments = field.arguments().ok()?;
         let first = arguments.into_iter().find(|(name, _)| name == "first");
@@ -80,7 +105,7 @@ pub fn wanted_of_top(ctx: &Context<'_>) -> usize {
             None => first_of(TOP).ok(),
         }
     };
-    ctx.look_ahead()
+    board
         .field("top")
         .selection_fields()
         .into_iter()
@@ -90,7 +115,7 @@ pub fn wanted_of_top(ctx: &Context<'_>) -> usize {
 }
 
 /// One board over one span.
-#[Object]
+#[Object(directive = shared::apply(None))]
 impl Leaderboard {
     /// Names the board and the span: `points/2026-W49`, `points/last-7`, `points/heat`.
     async fn id(&self) -> ID {
@@ -158,7 +183,7 @@ impl Leaderboard {
 
     /// Grows with every change of the board, in whatever span.
     async fn version(&self) -> SafeInt {
-        self.top.version.into()
+        self.top.version.sum().into()
     }
 
     /// The best.
@@ -233,6 +258,7 @@ impl Leaderboard {
     }
 
     /// A user with up to `radius` neighbours above and below; empty if the user is not there.
+    #[graphql(directive = shared::apply(Some("userId".into())))]
     async fn around(
         &self,
         ctx: &Context<'_>,
@@ -260,6 +286,7 @@ impl Leaderboard {
     }
 
     /// Where a user stands; null if not there.
+    #[graphql(directive = shared::apply(Some("userId".into())))]
     async fn standing(
         &self,
         ctx: &Context<'_>,

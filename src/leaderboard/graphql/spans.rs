@@ -6,6 +6,7 @@ use async_graphql::{Enum, ID, Object, OneofObject};
 
 use super::super::{Board, BoardOrder, RankMethod, ScoreOperator, TieBreak};
 use crate::graphql::scalars::{SafeInt, int};
+use crate::graphql::shared::shared;
 
 /// A calendar period of a board, by the business time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
@@ -36,7 +37,7 @@ pub enum BoardSpan {
 pub struct BoardShown(pub Arc<Board>);
 
 /// A board, as configured.
-#[Object(name = "Board")]
+#[Object(name = "Board", directive = shared::apply(None))]
 impl BoardShown {
     /// Names the board; never changes.
     async fn id(&self) -> ID {

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::graphql::AppContext;
 use crate::graphql::page_info::PageInfo;
 use crate::graphql::scalars::SafeInt;
+use crate::graphql::shared::shared;
 use crate::ids::UserId;
 use crate::user::graphql::User;
 
@@ -65,10 +66,15 @@ impl StandingShown {
     pub fn new(board: Arc<Board>, standing: Standing) -> StandingShown {
         StandingShown { board, standing }
     }
+
+    /// Who stands there.
+    pub fn user_id(&self) -> &UserId {
+        &self.standing.user
+    }
 }
 
 /// Someone's place on a board.
-#[Object(name = "Standing")]
+#[Object(name = "Standing", directive = shared::apply(None))]
 impl StandingShown {
     /// Who.
     async fn user(&self) -> User {
@@ -110,6 +116,7 @@ impl StandingShown {
 
 /// A page of a board.
 #[derive(SimpleObject)]
+#[graphql(directive = shared::apply(None))]
 pub struct StandingConnection {
     /// The rows with their cursors, best first.
     edges: Vec<StandingEdge>,
@@ -123,6 +130,7 @@ pub struct StandingConnection {
 
 /// A row with its cursor.
 #[derive(SimpleObject)]
+#[graphql(directive = shared::apply(None))]
 pub struct StandingEdge {
     /// Names the row's position: the score and the user, so that what moves elsewhere does not move it.
     cursor: String,

@@ -51,14 +51,19 @@ impl Socket {
             .unwrap();
     }
 
-    /// The next message that is no ping.
+    /// The next message that is no ping of either kind.
     pub async fn receive(&mut self) -> Value {
         loop {
             let message = tokio::time::timeout(PATIENCE, self.stream.next())
                 .await
                 .expect("nothing came");
             match message.expect("the socket ended").unwrap() {
-                Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+                Message::Text(text) => {
+                    let message: Value = serde_json::from_str(&text).unwrap();
+                    if message["type"] != "ping" {
+                        return message;
+                    }
+                }
                 Message::Close(frame) => panic!("closed: {frame:?}"),
                 _ => {}
             }

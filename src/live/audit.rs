@@ -1,0 +1,42 @@
+//! The look for messages that got lost.
+//!
+//! Owns the comparison of what followers have read with what Redis counts. A board that counts more than anybody has read
+//! a while later was changed by a message that never came: its followers are told of a gap, and get the full state.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use crate::app::App;
+use crate::keyspace::Unavailable;
+
+/// How often it is looked.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// How long a message that was sent may take to be heard and read.
+const ON_ITS_WAY: Duration = Duration::from_secs(2);
+
+/// Looks, again and again, as long as the app is in use.
+pub async fn keep(app: Weak<App>) {
+    loop {
+        sleep(EVERY).await;
+        let Some(app) = app.upgrade() else { return };
+        if let Err(error) = look(&app).await {
+            tracing::debug!(%error, "the audit of versions will try again");
+        }
+    }
+}
+
+/// Looks once at every board that somebody follows.
+pub async fn look(app: &App) -> Result<(), Unavailable> {
+    for (board, mut seen) in app.changes.followed() {
+        let counted = app.boards.version(&board).await?;
+        let caught_up = seen.wait_for(|seen| !seen.is_behind(&counted));
+        if timeout(ON_ITS_WAY, caught_up).await.is_err() && app.changes.hearing() {
+            tracing::warn!(%board, "changes were missed: a message got lost");
+            app.changes.missed(&board);
+        }
+    }
+    Ok(())
+}

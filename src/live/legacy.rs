@@ -1,0 +1,88 @@
+//! Clients of the old `graphql-ws` subprotocol (`subscriptions-transport-ws`).
+//!
+//! Owns the bounds around async-graphql's own implementation of it: the same limits and the same drain as other sockets.
+//! It is correct and not shared: each subscriber is executed for by itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_graphql::futures_util::stream::BoxStream;
+use async_graphql::{Data, Executor, Request, Response, ServerError};
+use async_graphql_axum::{GraphQLProtocol, GraphQLWebSocket};
+use axum::extract::ws::WebSocket;
+use futures::StreamExt;
+use futures::stream;
+
+use super::connections::Connected;
+use super::gauges::{Counted, Gauges};
+use super::socket::Terms;
+use crate::graphql::TallyboardSchema;
+
+/// The protocol's name among WebSocket subprotocols.
+pub const SUBPROTOCOL: &str = "graphql-ws";
+
+/// Serves a socket until it ends.
+pub async fn serve(stream: WebSocket, protocol: GraphQLProtocol, terms: Terms, connected: Connected) {
+    let executor = Bounded {
+        schema: terms.topics.schema().clone(),
+        open: Arc::default(),
+        most: terms.live.max_subscriptions,
+        gauges: terms.topics.gauges().clone(),
+    };
+    let identify = terms.identify;
+    let socket =
+        GraphQLWebSocket::new(stream, executor, protocol).on_connection_init(move |payload| async move {
+            let mut data = Data::default();
+            data.insert(identify(payload)?);
+            Ok(data)
+        });
+    tokio::select! {
+        () = socket.serve() => {}
+        () = connected.time_to_go() => {}
+    }
+}
+
+/// The schema, for one socket that may have so many operations at a time.
+#[derive(Clone)]
+struct Bounded {
+    schema: TallyboardSchema,
+    open: Arc<AtomicUsize>,
+    most: usize,
+    gauges: Arc<Gauges>,
+}
+
+/// One operation, as long as this lives.
+struct Open(Arc<AtomicUsize>, #[allow(dead_code)] Counted); // counted until it is dropped
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Executor for Bounded {
+    async fn execute(&self, request: Request) -> Response {
+        self.schema.execute(request).await
+    }
+
+    fn execute_stream(
+        &self,
+        request: Request,
+        session_data: Option<Arc<Data>>,
+    ) -> BoxStream<'static, Response> {
+        if self.open.fetch_add(1, Ordering::Relaxed) >= self.most {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+            let error = ServerError::new("too many subscriptions on this socket; try again later", None);
+            return stream::once(async { Response::from_errors(vec![error]) }).boxed();
+        }
+        let open = Open(self.open.clone(), Counted::one(&self.gauges.subscriptions));
+        let delivered = self.gauges.delivered.clone();
+        let answers = Executor::execute_stream(&self.schema, request, session_data);
+        answers
+            .inspect(move |_| {
+                let _still_open = &open;
+                delivered.inc();
+            })
+            .boxed()
+    }
+}

@@ -1,0 +1,200 @@
+//! Who shares which topic.
+//!
+//! Owns the operations that subscribers ask: each is checked for its own asker, then joins the topic of those who asked
+//! the same and may see the same, or begins one. A topic ends with its last subscriber.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_graphql::parser::types::{ExecutableDocument, OperationType};
+use async_graphql::{Request, Response, ServerError, Variables};
+use futures::StreamExt;
+use tokio::task::AbortHandle;
+
+use super::Gauges;
+use super::gauges::Counted;
+use super::operation::{Canonical, canonical, chosen};
+use super::topic::{Mode, Subscriber, Topic, errors_of};
+use crate::graphql::TallyboardSchema;
+use crate::graphql::access::Caller;
+use crate::graphql::shared::Marks;
+
+/// All topics of a node.
+#[derive(Clone)]
+pub struct Topics(Arc<Inner>);
+
+struct Inner {
+    schema: TallyboardSchema,
+    marks: Marks,
+    topics: Mutex<HashMap<Key, Entry>>,
+    gauges: Arc<Gauges>,
+}
+
+/// What subscribers of a topic have in common: what they asked, and the caller, unless everybody may see the same.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    operation: String,
+    caller: Option<String>,
+}
+
+struct Entry {
+    topic: Topic,
+    subscribers: usize,
+    task: AbortHandle,
+    _counted: Counted,
+}
+
+/// What somebody asks for over a socket or a stream.
+pub enum Asked {
+    /// A subscription to follow.
+    Subscription(Box<Joined>),
+    /// One answer, and no more.
+    Once(Box<Request>),
+    /// It cannot be executed; the errors as JSON.
+    Refused(Arc<str>),
+}
+
+/// A subscriber of a topic; it leaves when dropped.
+pub struct Joined {
+    subscriber: Subscriber,
+    key: Key,
+    topics: Topics,
+    _counted: Counted,
+}
+
+impl Joined {
+    /// The next answer to send; an error ends the subscription, `None` too.
+    pub async fn next(&mut self) -> Option<Result<Arc<str>, Arc<str>>> {
+        self.subscriber.next().await
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        self.topics.leave(&self.key);
+    }
+}
+
+impl Topics {
+    /// No topics yet; operations are executed by `schema`.
+    pub fn new(schema: TallyboardSchema, gauges: Arc<Gauges>) -> Topics {
+        Topics(Arc::new(Inner {
+            marks: Marks::read(&schema.sdl()),
+            schema,
+            topics: Mutex::default(),
+            gauges,
+        }))
+    }
+
+    /// The schema that executes.
+    pub fn schema(&self) -> &TallyboardSchema {
+        &self.0.schema
+    }
+
+    /// What is counted.
+    pub fn gauges(&self) -> &Arc<Gauges> {
+        &self.0.gauges
+    }
+
+    /// Begins what `request` asks for `caller`.
+    pub async fn ask(&self, mut request: Request, caller: &Caller) -> Asked {
+        let name = request.operation_name.clone();
+        let document = match request.parsed_query() {
+            Ok(document) => document.clone(),
+            // The schema says best what is wrong.
+            Err(_) => return Asked::Once(Box::new(request.data(caller.clone()))),
+        };
+        match chosen(&document, name.as_deref()).map(|operation| operation.ty) {
+            Some(OperationType::Subscription) => {}
+            Some(OperationType::Query | OperationType::Mutation) | None => {
+                return Asked::Once(Box::new(request.data(caller.clone())));
+            }
+        }
+        let question = Question {
+            text: request.query,
+            name,
+            variables: request.variables,
+            document,
+        };
+        match self.check(&question, caller).await {
+            Ok(canonical) => Asked::Subscription(Box::new(self.join(question, canonical, caller))),
+            Err(response) => Asked::Refused(errors_of(&response).into()),
+        }
+    }
+
+    /// Whether `caller` may ask this: validated and begun as its own, but not followed.
+    async fn check(&self, question: &Question, caller: &Caller) -> Result<Canonical, Response> {
+        let request = question.request(caller).data(Mode::Check);
+        let mut refused = self.0.schema.execute_stream(request);
+        if let Some(response) = refused.next().await {
+            return Err(response);
+        }
+        let operation = chosen(&question.document, question.name.as_deref());
+        operation
+            .and_then(|operation| {
+                canonical(&question.document, operation, &question.variables, &self.0.marks)
+            })
+            .ok_or_else(|| {
+                Response::from_errors(vec![ServerError::new("the subscription selects too much", None)])
+            })
+    }
+
+    fn join(&self, question: Question, canonical: Canonical, caller: &Caller) -> Joined {
+        let key = Key {
+            operation: canonical.text,
+            caller: (!canonical.shared).then(|| caller.name()),
+        };
+        let mut topics = self.0.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = topics
+            .entry(key.clone())
+            .or_insert_with(|| self.begin(question, caller));
+        entry.subscribers += 1;
+        Joined {
+            subscriber: entry.topic.subscribe(),
+            key,
+            topics: self.clone(),
+            _counted: Counted::one(&self.0.gauges.subscriptions),
+        }
+    }
+
+    fn begin(&self, question: Question, caller: &Caller) -> Entry {
+        let (schema, caller) = (&self.0.schema, caller);
+        let execute = |mode| schema.execute_stream(question.request(caller).data(mode));
+        let (topic, task) = Topic::new(execute, self.0.gauges.clone());
+        Entry {
+            topic,
+            subscribers: 0,
+            task: tokio::spawn(task).abort_handle(),
+            _counted: Counted::one(&self.0.gauges.topics),
+        }
+    }
+
+    fn leave(&self, key: &Key) {
+        let mut topics = self.0.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(entry) = topics.get_mut(key) else { return };
+        entry.subscribers -= 1;
+        if entry.subscribers == 0 {
+            entry.task.abort();
+            topics.remove(key);
+        }
+    }
+}
+
+/// An operation as somebody sent it, to be executed more than once.
+struct Question {
+    text: String,
+    name: Option<String>,
+    variables: Variables,
+    document: ExecutableDocument,
+}
+
+impl Question {
+    fn request(&self, caller: &Caller) -> Request {
+        let mut request = Request::new(&self.text)
+            .variables(self.variables.clone())
+            .data(caller.clone());
+        request.operation_name = self.name.clone();
+        request.set_parsed_query(self.document.clone());
+        request
+    }
+}

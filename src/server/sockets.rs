@@ -1,0 +1,50 @@
+//! WebSockets on `/graphql`: which protocol, and whether there is room.
+//!
+//! Owns the upgrade. What is then spoken is [`crate::live`]'s.
+
+use async_graphql_axum::GraphQLProtocol;
+use axum::extract::ws::{WebSocket, WebSocketUpgrade};
+use axum::response::Response;
+
+use super::router::Door;
+use crate::live::protocol::Close;
+use crate::live::{legacy, protocol, socket};
+
+/// Small buffers, since a server has thousands of sockets and a message is small: the library's are 128 KiB each.
+const READ_BUFFER: usize = 4 * 1024;
+const WRITE_BUFFER: usize = 4 * 1024;
+
+/// Takes a WebSocket; `old` is how async-graphql names the protocol, for the one that it speaks.
+pub fn take(door: Door, upgrade: WebSocketUpgrade, old: Option<GraphQLProtocol>) -> Response {
+    let most = door.terms.live.max_message_bytes;
+    let upgrade = upgrade
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(WRITE_BUFFER)
+        .max_message_size(most)
+        .max_frame_size(most)
+        .protocols([protocol::SUBPROTOCOL, legacy::SUBPROTOCOL]);
+    let chosen = upgrade.selected_protocol().cloned();
+    match (chosen.as_ref().and_then(|protocol| protocol.to_str().ok()), old) {
+        (Some(protocol::SUBPROTOCOL), _) => upgrade.on_upgrade(move |stream| async move {
+            match door.connections.admit(protocol::SUBPROTOCOL) {
+                Some(connected) => socket::serve(stream, door.terms, connected).await,
+                None => full(stream).await,
+            }
+        }),
+        (Some(legacy::SUBPROTOCOL), Some(old)) => upgrade.on_upgrade(move |stream| async move {
+            match door.connections.admit(legacy::SUBPROTOCOL) {
+                Some(connected) => legacy::serve(stream, old, door.terms, connected).await,
+                None => full(stream).await,
+            }
+        }),
+        _ => upgrade.on_upgrade(|stream| socket::say_farewell(stream, Close::unspoken())),
+    }
+}
+
+async fn full(stream: WebSocket) {
+    socket::say_farewell(
+        stream,
+        Close::try_again_later("this server has all the sockets that it can take"),
+    )
+    .await;
+}
