@@ -3,12 +3,17 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// How long a server that has fallen behind may take for what it was sent.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A connection on which requests are sent without waiting for the answers to earlier ones. They are done in order.
 pub struct Posts {
@@ -32,9 +37,11 @@ impl Posts {
         Posts { out, answers }
     }
 
-    /// Waits for the last answer: a server may drop what it has not begun when its caller leaves.
+    /// Waits for the last answer, within limits: a server may drop what it has not begun when its caller leaves.
     pub async fn finish(self) {
-        self.answers.await.expect("an answer");
+        if let Ok(answered) = timeout(PATIENCE, self.answers).await {
+            answered.expect("an answer");
+        }
     }
 
     pub async fn send(&mut self, query: &str, variables: &Value) {
