@@ -106,16 +106,6 @@ impl Settings {
 
     /// Refuses what no feature could work with. Boards are checked where they are planned.
     fn check(&self) -> Result<(), ConfigError> {
-        let within = |key: &str, value: i64, low: i64, high: i64| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(ConfigError::unusable(
-                    key,
-                    format!("{value} is not within {low} to {high}"),
-                ))
-            }
-        };
         self.zone()?;
         if !self.redis.partitions.is_power_of_two() || self.redis.partitions > 1024 {
             let reason = format!("{} is not a power of two from 1 to 1024", self.redis.partitions);
@@ -164,8 +154,8 @@ impl Settings {
             3,
             86_400,
         )?;
-        within("live.interval_ms", self.live.interval_ms as i64, 1, 60_000)?;
         within("analytics.keep_days", self.analytics.keep_days.into(), 1, 36_600)?;
+        self.live.check()?;
         self.check_what_is_to_come()
     }
 
@@ -220,6 +210,43 @@ impl Settings {
             ));
         }
         Ok(())
+    }
+}
+
+fn within(key: &str, value: i64, low: i64, high: i64) -> Result<(), ConfigError> {
+    if (low..=high).contains(&value) {
+        Ok(())
+    } else {
+        let reason = format!("{value} is not within {low} to {high}");
+        Err(ConfigError::unusable(key, reason))
+    }
+}
+
+impl Live {
+    fn check(&self) -> Result<(), ConfigError> {
+        within("live.interval_ms", self.interval_ms as i64, 1, 60_000)?;
+        within("live.max_sockets", self.max_sockets as i64, 1, 1_000_000)?;
+        within("live.max_subscriptions", self.max_subscriptions as i64, 1, 10_000)?;
+        within(
+            "live.max_message_bytes",
+            self.max_message_bytes as i64,
+            1_024,
+            16 << 20,
+        )?;
+        within(
+            "live.init_timeout_seconds",
+            self.init_timeout_seconds as i64,
+            1,
+            60,
+        )?;
+        // Proxies often give up on a connection that is silent for 30 s.
+        within("live.ping_seconds", self.ping_seconds as i64, 1, 25)?;
+        within(
+            "live.send_timeout_seconds",
+            self.send_timeout_seconds as i64,
+            1,
+            300,
+        )
     }
 }
 

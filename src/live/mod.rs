@@ -3,7 +3,7 @@
 //! Read along the way of a change: a script publishes a [`message`]; the node's one [`subscriber`] hears it; [`changes`]
 //! wakes whoever follows that board, at most every `live.interval_ms`; a resolver's stream ([`follow`]) reads the state
 //! anew; a [`topic`] executes and serialises it once for everybody who asked the same ([`operation`]); and [`socket`]s
-//! (graphql-transport-ws, spelled by [`protocol`]) and [`sse`] streams hand out those bytes. [`audit`] looks for messages
+//! (graphql-transport-ws, spelled by [`protocol`]) and HTTP [`streams`] hand out those bytes. [`audit`] looks for messages
 //! that got lost, [`gauges`] count.
 
 pub mod audit;
@@ -17,7 +17,7 @@ pub mod operation;
 pub mod operations;
 pub mod protocol;
 pub mod socket;
-pub mod sse;
+pub mod streams;
 pub mod subscriber;
 pub mod topic;
 pub mod topics;

@@ -4,6 +4,7 @@
 //! messages one by one, so a slow one queues nothing.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use async_graphql::{Request, Response};
 use futures::future::{AbortHandle, Abortable};
@@ -18,7 +19,7 @@ use crate::graphql::access::Caller;
 
 /// One message of an operation.
 pub struct Said {
-    id: String,
+    id: Arc<str>,
     /// The message, spelled for this connection.
     pub text: String,
     last: bool,
@@ -76,7 +77,7 @@ impl Operations {
 
     fn sent(&mut self, said: Said) -> String {
         if said.last {
-            self.running.remove(&said.id);
+            self.running.remove(&*said.id);
         }
         said.text
     }
@@ -94,7 +95,7 @@ fn course(id: String, request: Request, caller: Caller, topics: Topics) -> impl 
     let began = (
         Course::Asked(Box::new((request, caller, topics))),
         Operation::new(&id),
-        id,
+        Arc::<str>::from(id),
     );
     stream::unfold(began, |(mut course, operation, id)| async move {
         let (text, last) = course.next(&operation).await?;

@@ -6,12 +6,13 @@
 //! One message is taken and sent at a time, so what a client does not read waits in the topic, where the newest state
 //! replaces the one before: a connection holds no more than one message and its buffers.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures::SinkExt;
 use serde_json::Value;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 use tungstenite::error::Error as WsError;
 
 use super::Topics;
@@ -53,8 +54,9 @@ struct Socket {
     terms: Terms,
     caller: Option<Caller>,
     operations: Operations,
-    /// Before the acknowledgement: when it is too late for it. After: when to ping.
-    deadline: Instant,
+    /// Before the acknowledgement: when it is too late for it. After: when to ping. Kept from message to message, since
+    /// setting a timer costs more than sending one.
+    deadline: Pin<Box<Sleep>>,
     heard_at: Instant,
     pinged_at: Option<Instant>,
 }
@@ -66,7 +68,7 @@ pub async fn serve(stream: WebSocket, terms: Terms, connected: Connected) {
         stream,
         caller: None,
         operations: Operations::default(),
-        deadline: now + Duration::from_secs(terms.live.init_timeout_seconds),
+        deadline: Box::pin(sleep(Duration::from_secs(terms.live.init_timeout_seconds))),
         heard_at: now,
         pinged_at: None,
         terms,
@@ -108,7 +110,7 @@ impl Socket {
             let step = tokio::select! {
                 message = self.stream.recv() => self.received(message).await,
                 text = self.operations.next() => self.say_all(text).await,
-                () = sleep_until(self.deadline) => self.is_late().await,
+                () = &mut self.deadline => self.is_late().await,
             };
             if let Err(end) = step {
                 return end;
@@ -150,7 +152,7 @@ impl Socket {
             ClientMessage::ConnectionInit { payload } => {
                 let caller = (self.terms.identify)(payload);
                 self.caller = Some(caller.map_err(|why| End::Close(Close::forbidden(&why)))?);
-                self.deadline = Instant::now() + self.ping_every();
+                self.ping_later(Instant::now());
                 self.say(ACK.into()).await
             }
             ClientMessage::Ping { payload } => self.say(pong(payload.as_ref())).await,
@@ -187,14 +189,16 @@ impl Socket {
             return Err(End::Stalled);
         }
         let now = Instant::now();
-        (self.pinged_at, self.deadline) = (Some(now), now + self.ping_every());
+        self.pinged_at = Some(now);
+        self.ping_later(now);
         // The protocol's own ping is for clients that watch for silence; the frame's every WebSocket answers by itself.
         self.write(Message::Ping(Default::default())).await?;
         self.say(PING.into()).await
     }
 
-    fn ping_every(&self) -> Duration {
-        Duration::from_secs(self.terms.live.ping_seconds)
+    fn ping_later(&mut self, now: Instant) {
+        let pause = Duration::from_secs(self.terms.live.ping_seconds);
+        self.deadline.as_mut().reset(now + pause);
     }
 
     async fn say(&mut self, text: String) -> Result<(), End> {

@@ -1,16 +1,15 @@
 //! The routes: `/graphql` (POST, GET, WebSocket, streams), `/healthz`, `/readyz`, `/metrics`, `/`.
 //!
 //! Owns how a request becomes an execution of the schema and how its answer is sent. WebSockets are [`super::sockets`]',
-//! streams of answers [`crate::live::sse`]'s.
+//! streams of answers [`crate::live::streams`]'.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use async_graphql::http::{create_multipart_mixed_stream, is_accept_multipart_mixed, parse_query_string};
+use async_graphql::http::parse_query_string;
 use async_graphql::parser::types::OperationType;
 use async_graphql::{Request, Response as Answer, ServerError};
 use async_graphql_axum::GraphQLProtocol;
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{DefaultBodyLimit, RawQuery, State};
@@ -18,22 +17,17 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
-use futures::StreamExt;
 
 use super::identity::DevClaims;
 use super::metrics::Metrics;
 use super::{dev_only, sockets};
 use crate::app::App;
-use crate::graphql::access::Caller;
-use crate::live::connections::Connected;
 use crate::live::socket::Terms;
-use crate::live::{Connections, Topics, sse};
+use crate::live::streams::{self, Spelling};
+use crate::live::{Connections, Topics};
 
 /// The largest document with its variables, in bytes.
 const MAX_BODY: usize = 1 << 20;
-
-/// How often a multipart stream says that it is still there.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// What every route may need.
 #[derive(Clone)]
@@ -121,7 +115,8 @@ async fn query_or_socket(
     };
     // A link must never change anything; to follow something changes nothing.
     let may = |ty| {
-        ty == OperationType::Query || (ty == OperationType::Subscription && streamed(&headers).is_some())
+        ty == OperationType::Query
+            || (ty == OperationType::Subscription && Spelling::wanted(&headers).is_some())
     };
     if let Ok(document) = request.parsed_query()
         && document
@@ -134,64 +129,26 @@ async fn query_or_socket(
     execute(&door, &headers, request).await
 }
 
-/// As what a stream of answers is wanted, if it is.
-fn streamed(headers: &HeaderMap) -> Option<Streamed> {
-    let accept = headers.get(header::ACCEPT)?.to_str().ok()?;
-    if sse::is_wanted(headers) {
-        Some(Streamed::Events)
-    } else if is_accept_multipart_mixed(accept) {
-        Some(Streamed::Parts)
-    } else {
-        None
-    }
-}
-
-enum Streamed {
-    Events,
-    Parts,
-}
-
 async fn execute(door: &Door, headers: &HeaderMap, request: Request) -> Response {
     let caller = match DevClaims::from_headers(headers).and_then(DevClaims::caller) {
         Ok(caller) => caller,
         Err(reason) => return refused(StatusCode::BAD_REQUEST, &reason),
     };
-    let Some(streamed) = streamed(headers) else {
-        return Json(door.terms.topics.schema().execute(request.data(caller)).await).into_response();
+    let topics = &door.terms.topics;
+    let Some(spelling) = Spelling::wanted(headers) else {
+        return Json(topics.schema().execute(request.data(caller)).await).into_response();
     };
-    let protocol = match streamed {
-        Streamed::Events => "sse",
-        Streamed::Parts => "multipart",
-    };
-    let Some(connected) = door.connections.admit(protocol) else {
-        let later = [(header::RETRY_AFTER, "5")];
-        return (
-            later,
-            refused(
+    match door.connections.admit(spelling.name()) {
+        Some(connected) => streams::answer(spelling, request, caller, topics.clone(), connected).await,
+        None => {
+            let later = [(header::RETRY_AFTER, "5")];
+            let refusal = refused(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many connections; try again later",
-            ),
-        )
-            .into_response();
-    };
-    match streamed {
-        Streamed::Events => sse::answer(request, caller, door.terms.topics.clone(), connected).await,
-        Streamed::Parts => parts(door, request, caller, connected),
+            );
+            (later, refusal).into_response()
+        }
     }
-}
-
-/// Answers as the parts of one response, as Apollo's clients follow subscriptions over HTTP: not shared.
-fn parts(door: &Door, request: Request, caller: Caller, connected: Connected) -> Response {
-    let answers = door.terms.topics.schema().execute_stream(request.data(caller));
-    let answers = answers
-        .take_until(async move { connected.time_to_go().await })
-        .boxed();
-    let parts = create_multipart_mixed_stream(answers, HEARTBEAT).map(Ok::<_, std::convert::Infallible>);
-    let kind = [(
-        header::CONTENT_TYPE,
-        "multipart/mixed; boundary=graphql; subscriptionSpec=1.0",
-    )];
-    (kind, Body::from_stream(parts)).into_response()
 }
 
 /// A refusal before execution, in the shape of a GraphQL answer.
