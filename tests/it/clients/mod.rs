@@ -1,9 +1,10 @@
 //! The clients that frontends use, run by Node: each keeps the same promises.
 //!
 //! [`script`] runs and drives one of `tests/clients`, [`promises`] has what they must do, and the table below says which
-//! client must do what. [`subscribe`] is the one for people at a terminal.
+//! client must do what. [`subscribe`] is the one for people at a terminal, [`samples`] are those of the documentation.
 
 mod promises;
+mod samples;
 mod script;
 mod subscribe;
 
