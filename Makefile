@@ -38,4 +38,4 @@ schema: ## Write schema.graphql anew from the code
 
 clean: ## Remove what was built (never what the server stored in data/)
 	cargo clean
-	rm -rf tests/ws-client/node_modules benches/live/node/node_modules
+	rm -rf tests/clients/node_modules benches/live/node/node_modules

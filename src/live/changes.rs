@@ -134,6 +134,7 @@ impl Changes {
             has_heard: AtomicBool::new(false),
             gauges,
         });
+        shared.gauges.deaf.set(1); // until the first subscription stands
         let mut tasks = JoinSet::new();
         for board in shared.boards.keys().cloned() {
             tasks.spawn(beat(shared.clone(), board, interval));
@@ -213,12 +214,13 @@ impl Shared {
 
     /// Messages are heard from now on, and some may have been missed before.
     pub(super) fn hears_again(&self) {
-        self.hearing.send_replace(true);
-        self.gauges.deaf.set(0);
         if self.has_heard.swap(true, Ordering::Relaxed) {
             self.gauges.resyncs.inc();
         }
-        self.boards.values().for_each(BoardEar::missed);
+        // The gap is told before it is said that changes are heard: whoever begins after that has missed nothing.
+        self.boards.values().for_each(BoardEar::beat_after_gap);
+        self.gauges.deaf.set(0);
+        self.hearing.send_replace(true);
     }
 
     /// Messages are not heard any more; whether they were until now.
@@ -258,6 +260,13 @@ impl BoardEar {
 
     fn missed(&self) {
         self.gather(|gathered| gathered.gap = true);
+    }
+
+    fn beat_after_gap(&self) {
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        gathered.gap = true;
+        drop(gathered);
+        self.beat();
     }
 
     fn beat(&self) {

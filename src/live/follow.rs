@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_graphql::{Context, Enum, OutputType};
-use futures::{Stream, stream};
+use async_stream::stream;
+use futures::Stream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -82,10 +83,10 @@ pub type Updates<U> = Pin<Box<dyn Stream<Item = U> + Send>>;
 /// Follows `followed` for whoever executes this subscription: a topic, or one subscriber of a stock transport.
 pub fn follow<F: Followed>(ctx: &Context<'_>, followed: F) -> Updates<F::Update> {
     match ctx.data_opt::<Mode>() {
-        Some(Mode::Check) => Box::pin(stream::empty()),
+        Some(Mode::Check) => Box::pin(futures::stream::empty()),
         Some(Mode::Topic(end)) => match end.take() {
             Some(end) => Box::pin(ForTopic::new(followed, end).updates()),
-            None => Box::pin(stream::empty()),
+            None => Box::pin(futures::stream::empty()),
         },
         None => Box::pin(Follower::new(followed).updates()),
     }
@@ -130,19 +131,17 @@ impl<F: Followed> Follower<F> {
 
     /// The updates for one subscriber, until the server stops.
     fn updates(self) -> impl Stream<Item = F::Update> + Send {
-        stream::unfold(self, |mut follower| async move {
+        let mut follower = self;
+        stream! {
             while follower.wait().await {
                 if let Some(news) = follower.look().await {
-                    let before = follower.known.as_ref().map(|known| known.state.clone());
-                    let update = follower
-                        .followed
-                        .update(news.cause, before.as_deref(), &news.known.state);
+                    let before = follower.known.as_ref().map(|known| &*known.state);
+                    let update = follower.followed.update(news.cause, before, &news.known.state);
                     follower.known = Some(news.known);
-                    return Some((update, follower));
+                    yield update;
                 }
             }
-            None
-        })
+        }
     }
 
     /// Waits until there may be something new; false when there never will be. May be dropped while it waits.
@@ -251,10 +250,12 @@ impl<F: Followed> ForTopic<F> {
     }
 
     fn updates(self) -> impl Stream<Item = F::Update> + Send {
-        stream::unfold(self, |mut follower| async move {
-            let update = follower.next().await?;
-            Some((update, follower))
-        })
+        let mut follower = self;
+        stream! {
+            while let Some(update) = follower.next().await {
+                yield update;
+            }
+        }
     }
 
     async fn next(&mut self) -> Option<F::Update> {

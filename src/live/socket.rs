@@ -43,7 +43,9 @@ pub struct Terms {
 enum End {
     /// This side says so.
     Close(Close),
-    /// The other side said so, or is gone.
+    /// The other side said so, and waits for the answer that the WebSocket layer gives.
+    Agreed,
+    /// The other side is gone.
     Gone,
     /// The other side does not take what is sent, or does not answer.
     Stalled,
@@ -79,7 +81,8 @@ pub async fn serve(stream: WebSocket, terms: Terms, connected: Connected) {
     };
     socket.operations = Operations::default();
     match end {
-        End::Close(close) => say_farewell(socket.stream, close).await,
+        End::Close(close) => leave(socket.stream, Some(close)).await,
+        End::Agreed => leave(socket.stream, None).await,
         End::Gone => {}
         End::Stalled => {
             socket.terms.topics.gauges().dropped.inc();
@@ -88,14 +91,18 @@ pub async fn serve(stream: WebSocket, terms: Terms, connected: Connected) {
     }
 }
 
-/// Closes a socket and waits a moment for the other side to agree.
-pub async fn say_farewell(mut stream: WebSocket, close: Close) {
-    let frame = CloseFrame {
+/// Closes a socket from this side, or agrees to the other's close, and waits a moment for the end.
+pub async fn leave(mut stream: WebSocket, close: Option<Close>) {
+    let frame = close.map(|close| CloseFrame {
         code: close.code,
         reason: close.reason.into(),
-    };
+    });
     let farewell = async {
-        if stream.send(Message::Close(Some(frame))).await.is_ok() {
+        let said = match frame {
+            Some(frame) => stream.send(Message::Close(Some(frame))).await,
+            None => Ok(()),
+        };
+        if said.is_ok() {
             while let Some(Ok(_)) = stream.recv().await {}
         }
     };
@@ -108,8 +115,9 @@ impl Socket {
     async fn run(&mut self) -> End {
         loop {
             let step = tokio::select! {
-                message = self.stream.recv() => self.received(message).await,
+                biased; // what is ready to be sent is sent, and the rest is looked at once
                 text = self.operations.next() => self.say_all(text).await,
+                message = self.stream.recv() => self.received(message).await,
                 () = &mut self.deadline => self.is_late().await,
             };
             if let Err(end) = step {
@@ -132,7 +140,7 @@ impl Socket {
             }
             Message::Binary(_) => Err(End::Close(Close::invalid("messages are text"))),
             Message::Ping(_) | Message::Pong(_) => Ok(()), // the WebSocket layer answers pings by itself
-            Message::Close(_) => Err(End::Gone),
+            Message::Close(_) => Err(End::Agreed),
         }
     }
 

@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use async_graphql::Request;
 use async_graphql::http::is_accept_multipart_mixed;
+use async_stream::stream;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use futures::stream::{self, StreamExt};
+use futures::{Stream, StreamExt};
 use tokio::time::sleep;
 
 use super::Topics;
 use super::connections::Connected;
-use super::operations::never_began;
-use super::topic::errors_of;
-use super::topics::{Asked, Joined};
+use super::operations::as_json;
+use super::topics::Asked;
 use crate::graphql::access::Caller;
 
 /// A sign of life is sent so often, so that nobody on the way takes the silence for the end.
@@ -101,33 +101,13 @@ fn part(json: &str) -> String {
 }
 
 /// The answer to `request` as a stream.
-pub async fn answer(
+pub fn answer(
     spelling: Spelling,
     request: Request,
     caller: Caller,
     topics: Topics,
     connected: Connected,
 ) -> Response {
-    let course = match topics.ask(request, &caller).await {
-        Asked::Subscription(joined) => Course::Following(joined),
-        Asked::Refused(errors) => Course::Last(of_errors(&errors)),
-        Asked::Once(request) => {
-            let answer = topics.schema().execute(*request).await;
-            Course::Last(match never_began(&answer) {
-                true => of_errors(&errors_of(&answer)),
-                false => serde_json::to_string(&answer).unwrap_or_else(|_| "null".into()),
-            })
-        }
-    };
-    let gauges = topics.gauges().clone();
-    let stream = stream::unfold((course, connected), move |(mut course, connected)| {
-        let gauges = gauges.clone();
-        async move {
-            let bytes = course.next(spelling, &connected).await?;
-            gauges.delivered.inc();
-            Some((Ok::<_, Infallible>(bytes), (course, connected)))
-        }
-    });
     let headers = [
         (header::CONTENT_TYPE, spelling.media_type()),
         (
@@ -140,40 +120,54 @@ pub async fn answer(
             HeaderValue::from_static("no"),
         ),
     ];
-    let opening = stream::once(async move { Ok(spelling.opening()) });
-    (headers, Body::from_stream(opening.chain(stream.boxed()))).into_response()
+    let bytes = course(spelling, request, caller, topics, connected).map(Ok::<_, Infallible>);
+    (headers, Body::from_stream(bytes)).into_response()
+}
+
+fn course(
+    spelling: Spelling,
+    request: Request,
+    caller: Caller,
+    topics: Topics,
+    connected: Connected,
+) -> impl Stream<Item = Bytes> + Send {
+    let delivered = topics.gauges().delivered.clone();
+    stream! {
+        yield spelling.opening();
+        match topics.ask(request, &caller).await {
+            Asked::Refused(errors) => yield spelling.next(&of_errors(&errors)),
+            Asked::Once(request) => {
+                let response = topics.schema().execute(*request).await;
+                yield spelling.next(&as_json(&response).unwrap_or_else(|errors| of_errors(&errors)));
+            }
+            Asked::Subscription(mut joined) => loop {
+                let answer = tokio::select! {
+                    answer = joined.next() => answer,
+                    () = sleep(KEEP_ALIVE) => {
+                        yield spelling.alive();
+                        continue;
+                    }
+                    // Without the end a client knows that there is more, and comes again.
+                    () = connected.time_to_go() => return,
+                };
+                match answer {
+                    Some(Ok(payload)) => {
+                        delivered.inc();
+                        yield spelling.next(&payload);
+                    }
+                    Some(Err(errors)) => {
+                        yield spelling.next(&of_errors(&errors));
+                        break;
+                    }
+                    None => break,
+                }
+            },
+        }
+        yield spelling.complete();
+    }
 }
 
 /// The answer to what could not be executed.
 fn of_errors(errors: &str) -> String {
     format!(r#"{{"errors":{errors}}}"#)
-}
-
-enum Course {
-    Following(Box<Joined>),
-    Last(String),
-    Complete,
-    Over,
-}
-
-impl Course {
-    async fn next(&mut self, spelling: Spelling, connected: &Connected) -> Option<Bytes> {
-        let (next, bytes) = match std::mem::replace(self, Course::Over) {
-            Course::Following(mut joined) => tokio::select! {
-                answer = joined.next() => match answer {
-                    Some(Ok(payload)) => (Course::Following(joined), spelling.next(&payload)),
-                    Some(Err(errors)) => (Course::Complete, spelling.next(&of_errors(&errors))),
-                    None => (Course::Over, spelling.complete()),
-                },
-                () = sleep(KEEP_ALIVE) => (Course::Following(joined), spelling.alive()),
-                // Without the end a client knows that there is more, and comes again.
-                () = connected.time_to_go() => return None,
-            },
-            Course::Last(payload) => (Course::Complete, spelling.next(&payload)),
-            Course::Complete => (Course::Over, spelling.complete()),
-            Course::Over => return None,
-        };
-        *self = next;
-        Some(bytes)
-    }
 }

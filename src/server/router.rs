@@ -139,7 +139,7 @@ async fn execute(door: &Door, headers: &HeaderMap, request: Request) -> Response
         return Json(topics.schema().execute(request.data(caller)).await).into_response();
     };
     match door.connections.admit(spelling.name()) {
-        Some(connected) => streams::answer(spelling, request, caller, topics.clone(), connected).await,
+        Some(connected) => streams::answer(spelling, request, caller, topics.clone(), connected),
         None => {
             let later = [(header::RETRY_AFTER, "5")];
             let refusal = refused(

@@ -37,14 +37,16 @@ pub fn take(door: Door, upgrade: WebSocketUpgrade, old: Option<GraphQLProtocol>)
                 None => full(stream).await,
             }
         }),
-        _ => upgrade.on_upgrade(|stream| socket::say_farewell(stream, Close::unspoken())),
+        _ => upgrade.on_upgrade(|stream| socket::leave(stream, Some(Close::unspoken()))),
     }
 }
 
 async fn full(stream: WebSocket) {
-    socket::say_farewell(
+    socket::leave(
         stream,
-        Close::try_again_later("this server has all the sockets that it can take"),
+        Some(Close::try_again_later(
+            "this server has all the sockets that it can take",
+        )),
     )
     .await;
 }

@@ -1,8 +1,7 @@
-//! A frontend's own client: the npm package `graphql-ws`, run by Node.
+//! `tests/clients/subscribe.mjs`, which follows one subscription at a terminal: how soon a change arrives, and who asks.
 
 #![allow(clippy::print_stdout)] // the figures that a run is asked for
 
-use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
+use super::script::home;
 use crate::harness::*;
 
 /// Longer than Node takes to start on a busy machine.
@@ -28,7 +28,7 @@ async fn it_gets_a_full_state_and_then_each_change_within_half_a_second() {
     let app = spawn_app().await;
     let service = app.service();
     service.score("points", "amy", 5).await;
-    let mut client = Client::subscribe(&app, json!({}), BOARD, 1 + CHANGES).await;
+    let mut client = Subscriber::subscribe(&app, json!({}), BOARD, 1 + CHANGES).await;
     let full = client.next().await;
     assert_eq!(full["cause"], "SNAPSHOT");
     assert_eq!(full["top"], json!([{ "points": 5, "user": { "id": "amy" } }]));
@@ -63,36 +63,34 @@ async fn whom_its_connection_init_names_is_who_asks() {
     app.service().score("points", "amy", 5).await;
     app.service().score("points", "zed", 9).await;
 
-    let mut client = Client::subscribe(&app, json!({ "devUser": "amy" }), OWN, 1).await;
+    let mut client = Subscriber::subscribe(&app, json!({ "devUser": "amy" }), OWN, 1).await;
     let full = client.next().await;
     let own = json!({ "points": 5, "user": { "id": "amy" } });
     assert_eq!(full["leaderboard"]["standing"], own);
     client.ended_well().await;
 
-    let mut client = Client::subscribe(&app, json!({}), OWN, 1).await;
+    let mut client = Subscriber::subscribe(&app, json!({}), OWN, 1).await;
     let refused = client.complaint().await;
     assert!(refused.contains("UNAUTHENTICATED"), "{refused}");
 
-    let mut client = Client::subscribe(&app, json!({ "devUser": "a b" }), OWN, 1).await;
+    let mut client = Subscriber::subscribe(&app, json!({ "devUser": "a b" }), OWN, 1).await;
     let complaint = client.complaint().await;
     assert!(complaint.contains("no spaces"), "{complaint}");
 }
 
-/// `tests/ws-client/subscribe.mjs`, running.
-struct Client {
+/// The script, running.
+struct Subscriber {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-impl Client {
-    async fn subscribe(app: &TestApp, params: Value, subscription: &str, count: usize) -> Client {
-        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ws-client");
-        install(&home).await;
+impl Subscriber {
+    async fn subscribe(app: &TestApp, params: Value, subscription: &str, count: usize) -> Subscriber {
         let mut process = Command::new("node")
             .arg("subscribe.mjs")
             .arg(app.url().replace("http://", "ws://"))
             .args([params.to_string(), subscription.to_owned(), count.to_string()])
-            .current_dir(home)
+            .current_dir(home().await)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -100,7 +98,7 @@ impl Client {
             .spawn()
             .expect("node is missing: scripts/setup test says how to get it");
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        Client { process, lines }
+        Subscriber { process, lines }
     }
 
     /// The next update.
@@ -138,25 +136,4 @@ impl Client {
         }
         said
     }
-}
-
-/// Its npm packages, which `scripts/setup test` installs too.
-async fn install(home: &Path) {
-    static ONCE: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
-    ONCE.get_or_init(|| async {
-        if home.join("node_modules/graphql-ws").exists() {
-            return;
-        }
-        let installed = Command::new("npm")
-            .args(["ci", "--no-audit", "--no-fund", "--loglevel=error"])
-            .current_dir(home)
-            .output()
-            .await;
-        let good = installed.as_ref().is_ok_and(|output| output.status.success());
-        assert!(
-            good,
-            "the npm packages of tests/ws-client are missing and `npm ci` failed; run scripts/setup test: {installed:?}"
-        );
-    })
-    .await;
 }

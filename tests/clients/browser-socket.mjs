@@ -1,0 +1,16 @@
+// The WebSocket that a browser has and Node 20 lacks, telling the test what passes.
+
+import WebSocket from "ws";
+import { print, received } from "./line-protocol.mjs";
+
+globalThis.WebSocket = class extends WebSocket {
+  constructor(url, protocols) {
+    super(url, protocols);
+    this.addEventListener("message", ({ data }) => {
+      const { type } = JSON.parse(data);
+      received[type] = (received[type] ?? 0) + 1;
+      if (type === "connection_ack") print({ connected: true });
+    });
+    this.addEventListener("close", ({ code, reason }) => print({ closed: { code, reason } }));
+  }
+};
