@@ -4,7 +4,7 @@
 //! call one use case and shape the answer; they decide nothing.
 
 pub mod access;
-mod codes;
+pub mod api;
 pub mod identity;
 pub mod page_info;
 mod root;
@@ -13,10 +13,13 @@ pub mod shared;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_graphql::dataloader::DataLoader;
 use async_graphql::{Context, MergedObject, MergedSubscription, SDLExportOptions, Schema};
 use chrono::{DateTime, Utc};
+
+pub use api::Api;
 
 use crate::app::App;
 use crate::checkin::graphql::{CheckInMutation, CheckInQuery};
@@ -50,19 +53,18 @@ pub type TallyboardSchema = Schema<Query, Mutation, Subscription>;
 /// Documents nested deeper than any sensible question are refused.
 const MAX_DEPTH: usize = 15;
 
-/// The schema over an app, ready to be executed.
-pub fn schema(app: Arc<App>) -> TallyboardSchema {
-    Schema::build(Query::default(), Mutation::default(), Subscription::default())
-        .data(DataLoader::new(ProfileLoader(app.profiles.clone()), tokio::spawn))
+/// The API over an app, ready to be executed.
+pub fn api(app: Arc<App>) -> Api {
+    let schema = Schema::build(Query::default(), Mutation::default(), Subscription::default())
+        .data(DataLoader::new(ProfileLoader(app.profiles.clone()), tokio::spawn).delay(Duration::ZERO))
         .data(Arc::new(DataLoader::new(
             PlaceLoader(app.boards.clone(), app.clock.clone()),
             tokio::spawn,
         )))
         .data(app)
-        .extension(codes::EveryErrorHasACode)
-        .extension(root::OneRootField)
         .limit_depth(MAX_DEPTH)
-        .finish()
+        .finish();
+    Api::new(schema)
 }
 
 /// The schema's text in the schema definition language.

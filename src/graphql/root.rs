@@ -5,18 +5,12 @@
 //! `__typename`, which some clients add by themselves, may stand beside it (it would answer that with an error).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use async_graphql::extensions::{
-    Extension, ExtensionContext, ExtensionFactory, NextParseQuery, NextPrepareRequest, NextSubscribe,
-};
-use async_graphql::futures_util::stream::BoxStream;
 use async_graphql::parser::types::{
     Directive, DocumentOperations, ExecutableDocument, FragmentDefinition, OperationType, Selection,
     SelectionSet,
 };
-use async_graphql::{Name, Positioned, Request, Response, ServerError, ServerResult, Value, Variables};
-use futures::StreamExt;
+use async_graphql::{Name, Positioned, Request, Response, ServerError, ServerResult, Value};
 
 /// The root's type.
 const ROOT: &str = "Subscription";
@@ -24,73 +18,25 @@ const ROOT: &str = "Subscription";
 /// Deeper fragments within fragments than this are left to validation, which refuses circles.
 const DEEPEST: usize = 32;
 
-/// Spreads fragments at the root of subscriptions, and counts the fields there.
-pub struct OneRootField;
-
-impl ExtensionFactory for OneRootField {
-    fn create(&self) -> Arc<dyn Extension> {
-        Arc::new(OfRequest::default())
-    }
+/// Brings a request for a subscription into the form that async-graphql executes rightly; answers with the keys of
+/// `__typename` that are to be answered beside the field. Other requests stay as they are.
+pub fn leave_one_field(request: &mut Request) -> ServerResult<Vec<Name>> {
+    let name = request.operation_name.clone();
+    let Ok(document) = request.parsed_query() else {
+        return Ok(Vec::new()); // the schema says best what is wrong
+    };
+    let mut document = document.clone();
+    let typenames = spread(&mut document, name.as_deref())?;
+    request.set_parsed_query(document);
+    Ok(typenames)
 }
 
-/// What one request asked for besides its field.
-#[derive(Default)]
-struct OfRequest(Arc<Mutex<Besides>>);
-
-#[derive(Default)]
-struct Besides {
-    operation: Option<String>,
-    /// The keys of `__typename`.
-    typenames: Vec<Name>,
-}
-
-#[async_graphql::async_trait::async_trait]
-impl Extension for OfRequest {
-    async fn prepare_request(
-        &self,
-        ctx: &ExtensionContext<'_>,
-        request: Request,
-        next: NextPrepareRequest<'_>,
-    ) -> ServerResult<Request> {
-        let request = next.run(ctx, request).await?;
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).operation = request.operation_name.clone();
-        Ok(request)
+/// An answer with `__typename` beside its field.
+pub fn with_typenames(mut answer: Response, keys: &[Name]) -> Response {
+    if let Value::Object(fields) = &mut answer.data {
+        fields.extend(keys.iter().map(|key| (key.clone(), Value::from(ROOT))));
     }
-
-    async fn parse_query(
-        &self,
-        ctx: &ExtensionContext<'_>,
-        query: &str,
-        variables: &Variables,
-        next: NextParseQuery<'_>,
-    ) -> ServerResult<ExecutableDocument> {
-        let mut document = next.run(ctx, query, variables).await?;
-        let mut besides = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        besides.typenames = spread(&mut document, besides.operation.as_deref())?;
-        Ok(document)
-    }
-
-    fn subscribe<'s>(
-        &self,
-        ctx: &ExtensionContext<'_>,
-        stream: BoxStream<'s, Response>,
-        next: NextSubscribe<'_>,
-    ) -> BoxStream<'s, Response> {
-        let besides = self.0.clone();
-        let name_the_root = move |mut response: Response| {
-            if let Value::Object(fields) = &mut response.data {
-                let besides = besides.lock().unwrap_or_else(PoisonError::into_inner);
-                fields.extend(
-                    besides
-                        .typenames
-                        .iter()
-                        .map(|key| (key.clone(), Value::from(ROOT))),
-                );
-            }
-            response
-        };
-        next.run(ctx, stream).map(name_the_root).boxed()
-    }
+    answer
 }
 
 /// Leaves the one field at the root of the subscription that is meant, and no fragment; answers with the keys of

@@ -16,7 +16,7 @@ use futures::stream;
 use super::connections::Connected;
 use super::gauges::{Counted, Gauges};
 use super::socket::Terms;
-use crate::graphql::TallyboardSchema;
+use crate::graphql::Api;
 
 /// The protocol's name among WebSocket subprotocols.
 pub const SUBPROTOCOL: &str = "graphql-ws";
@@ -24,7 +24,7 @@ pub const SUBPROTOCOL: &str = "graphql-ws";
 /// Serves a socket until it ends.
 pub async fn serve(stream: WebSocket, protocol: GraphQLProtocol, terms: Terms, connected: Connected) {
     let executor = Bounded {
-        schema: terms.topics.schema().clone(),
+        api: terms.topics.api().clone(),
         open: Arc::default(),
         most: terms.live.max_subscriptions,
         gauges: terms.topics.gauges().clone(),
@@ -42,10 +42,10 @@ pub async fn serve(stream: WebSocket, protocol: GraphQLProtocol, terms: Terms, c
     }
 }
 
-/// The schema, for one socket that may have so many operations at a time.
+/// The API, for one socket that may have so many operations at a time.
 #[derive(Clone)]
 struct Bounded {
-    schema: TallyboardSchema,
+    api: Api,
     open: Arc<AtomicUsize>,
     most: usize,
     gauges: Arc<Gauges>,
@@ -62,7 +62,7 @@ impl Drop for Open {
 
 impl Executor for Bounded {
     async fn execute(&self, request: Request) -> Response {
-        self.schema.execute(request).await
+        self.api.execute(request).await
     }
 
     fn execute_stream(
@@ -77,7 +77,7 @@ impl Executor for Bounded {
         }
         let open = Open(self.open.clone(), Counted::one(&self.gauges.subscriptions));
         let delivered = self.gauges.delivered.clone();
-        let answers = Executor::execute_stream(&self.schema, request, session_data);
+        let answers = Executor::execute_stream(&self.api, request, session_data);
         answers
             .inspect(move |_| {
                 let _still_open = &open;

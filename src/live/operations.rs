@@ -71,7 +71,7 @@ fn course(
         match topics.ask(request, &caller).await {
             Asked::Refused(errors) => yield operation.error(&errors),
             Asked::Once(request) => {
-                let response = topics.schema().execute(*request).await;
+                let response = topics.api().execute(*request).await;
                 match as_json(&response) {
                     Ok(payload) => {
                         yield operation.next(&payload);

@@ -137,7 +137,7 @@ fn course(
         match topics.ask(request, &caller).await {
             Asked::Refused(errors) => yield spelling.next(&of_errors(&errors)),
             Asked::Once(request) => {
-                let response = topics.schema().execute(*request).await;
+                let response = topics.api().execute(*request).await;
                 yield spelling.next(&as_json(&response).unwrap_or_else(|errors| of_errors(&errors)));
             }
             Asked::Subscription(mut joined) => loop {

@@ -15,7 +15,7 @@ use super::Gauges;
 use super::gauges::Counted;
 use super::operation::{Canonical, canonical, chosen};
 use super::topic::{Mode, Subscriber, Topic, errors_of};
-use crate::graphql::TallyboardSchema;
+use crate::graphql::Api;
 use crate::graphql::access::Caller;
 use crate::graphql::shared::Marks;
 
@@ -24,7 +24,7 @@ use crate::graphql::shared::Marks;
 pub struct Topics(Arc<Inner>);
 
 struct Inner {
-    schema: TallyboardSchema,
+    api: Api,
     marks: Marks,
     topics: Mutex<HashMap<Key, Entry>>,
     gauges: Arc<Gauges>,
@@ -76,19 +76,19 @@ impl Drop for Joined {
 }
 
 impl Topics {
-    /// No topics yet; operations are executed by `schema`.
-    pub fn new(schema: TallyboardSchema, gauges: Arc<Gauges>) -> Topics {
+    /// No topics yet; operations are executed by `api`.
+    pub fn new(api: Api, gauges: Arc<Gauges>) -> Topics {
         Topics(Arc::new(Inner {
-            marks: Marks::read(&schema.sdl()),
-            schema,
+            marks: Marks::read(&api.sdl()),
+            api,
             topics: Mutex::default(),
             gauges,
         }))
     }
 
-    /// The schema that executes.
-    pub fn schema(&self) -> &TallyboardSchema {
-        &self.0.schema
+    /// What executes.
+    pub fn api(&self) -> &Api {
+        &self.0.api
     }
 
     /// What is counted.
@@ -125,7 +125,7 @@ impl Topics {
     /// Whether `caller` may ask this: validated and begun as its own, but not followed.
     async fn check(&self, question: &Question, caller: &Caller) -> Result<Canonical, Response> {
         let request = question.request(caller).data(Mode::Check);
-        let mut refused = self.0.schema.execute_stream(request);
+        let mut refused = self.0.api.execute_stream(request);
         if let Some(response) = refused.next().await {
             return Err(response);
         }
@@ -158,8 +158,7 @@ impl Topics {
     }
 
     fn begin(&self, question: Question, caller: &Caller) -> Entry {
-        let (schema, caller) = (&self.0.schema, caller);
-        let execute = |mode| schema.execute_stream(question.request(caller).data(mode));
+        let execute = |mode| self.0.api.execute_stream(question.request(caller).data(mode));
         let (topic, task) = Topic::new(execute, self.0.gauges.clone());
         Entry {
             topic,

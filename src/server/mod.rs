@@ -104,7 +104,7 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
         drain,
         app.gauges.clone(),
     );
-    let topics = Topics::new(graphql::schema(app.clone()), app.gauges.clone());
+    let topics = Topics::new(graphql::api(app.clone()), app.gauges.clone());
     let router = router::router(app.clone(), topics, connections.clone());
     let listener = listener.tap_io(prepare);
     let serving = axum::serve(listener, router).with_graceful_shutdown(async move {

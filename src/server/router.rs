@@ -136,7 +136,7 @@ async fn execute(door: &Door, headers: &HeaderMap, request: Request) -> Response
     };
     let topics = &door.terms.topics;
     let Some(spelling) = Spelling::wanted(headers) else {
-        return Json(topics.schema().execute(request.data(caller)).await).into_response();
+        return Json(topics.api().execute(request.data(caller)).await).into_response();
     };
     match door.connections.admit(spelling.name()) {
         Some(connected) => streams::answer(spelling, request, caller, topics.clone(), connected),
