@@ -6,13 +6,15 @@
 //! One message is taken and sent at a time, so what a client does not read waits in the topic, where the newest state
 //! replaces the one before: a connection holds no more than one message and its buffers.
 
-use std::pin::Pin;
+use std::future::pending;
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
-use futures::SinkExt;
+use futures::stream::{BoxStream, SelectAll, SplitSink, SplitStream, once, select_all, unfold};
+use futures::{FutureExt, SinkExt, StreamExt};
 use serde_json::Value;
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tungstenite::error::Error as WsError;
 
 use super::Topics;
@@ -51,59 +53,119 @@ enum End {
     Stalled,
 }
 
+/// What may happen to a socket besides a message that is to be sent.
+enum Event {
+    /// The client said something; `None` when it never will again.
+    Said(Option<Result<Message, axum::Error>>),
+    /// It is time to have said who is asking.
+    InitOver,
+    /// It is time to ping.
+    Ping,
+    /// The server stops, and it is this socket's turn to go.
+    Go,
+}
+
 struct Socket {
-    stream: WebSocket,
+    out: SplitSink<WebSocket, Message>,
+    /// Each of its streams is looked at only when something has happened to it: most of what a socket does is to send, and
+    /// a look at an idle socket costs a third of that.
+    events: SelectAll<BoxStream<'static, Event>>,
     terms: Terms,
     caller: Option<Caller>,
     operations: Operations,
-    /// Before the acknowledgement: when it is too late for it. After: when to ping. Kept from message to message, since
-    /// setting a timer costs more than sending one.
-    deadline: Pin<Box<Sleep>>,
     heard_at: Instant,
     pinged_at: Option<Instant>,
 }
 
 /// Serves a socket until it ends.
 pub async fn serve(stream: WebSocket, terms: Terms, connected: Connected) {
-    let now = Instant::now();
+    let (out, said) = stream.split();
     let mut socket = Socket {
-        stream,
+        out,
+        events: events(said, &terms.live, connected),
         caller: None,
         operations: Operations::default(),
-        deadline: Box::pin(sleep(Duration::from_secs(terms.live.init_timeout_seconds))),
-        heard_at: now,
+        heard_at: Instant::now(),
         pinged_at: None,
         terms,
     };
-    let end = tokio::select! {
-        end = socket.run() => end,
-        () = connected.time_to_go() => End::Close(Close::going_away()),
-    };
-    socket.operations = Operations::default();
+    let end = socket.run().await;
+    let Socket {
+        out, events, terms, ..
+    } = socket; // the operations end here
+    let rest = events.filter_map(|event| async {
+        if let Event::Said(said) = event {
+            Some(said)
+        } else {
+            None
+        }
+    });
     match end {
-        End::Close(close) => leave(socket.stream, Some(close)).await,
-        End::Agreed => leave(socket.stream, None).await,
+        End::Close(close) => leave(out, rest.boxed(), Some(close)).await,
+        End::Agreed => leave(out, rest.boxed(), None).await,
         End::Gone => {}
         End::Stalled => {
-            socket.terms.topics.gauges().dropped.inc();
+            terms.topics.gauges().dropped.inc();
             tracing::debug!("dropped a socket whose client takes nothing");
         }
     }
 }
 
+fn events(
+    said: SplitStream<WebSocket>,
+    live: &config::Live,
+    connected: Connected,
+) -> SelectAll<BoxStream<'static, Event>> {
+    let said = said
+        .map(|said| Event::Said(Some(said)))
+        .chain(once(async { Event::Said(None) }));
+    let init = Duration::from_secs(live.init_timeout_seconds);
+    let init = once(async move {
+        sleep(init).await;
+        Event::InitOver
+    });
+    let pause = Duration::from_secs(live.ping_seconds);
+    let ping = unfold((), move |()| async move {
+        sleep(pause).await;
+        Some((Event::Ping, ()))
+    });
+    let go = once(async move {
+        connected.time_to_go().await;
+        (Event::Go, connected)
+    });
+    // Counted as connected until the end, also while it says farewell.
+    let go = go.flat_map(|(go, connected)| {
+        once(async { go }).chain(once(async move {
+            let _connected = connected;
+            pending().await
+        }))
+    });
+    select_all([said.boxed(), init.boxed(), ping.boxed(), go.boxed()])
+}
+
+/// Closes a socket that is not served.
+pub async fn refuse(stream: WebSocket, close: Close) {
+    let (out, said) = stream.split();
+    leave(out, said.map(Some).boxed(), Some(close)).await;
+}
+
 /// Closes a socket from this side, or agrees to the other's close, and waits a moment for the end.
-pub async fn leave(mut stream: WebSocket, close: Option<Close>) {
+async fn leave(
+    mut out: SplitSink<WebSocket, Message>,
+    mut rest: BoxStream<'_, Option<Result<Message, axum::Error>>>,
+    close: Option<Close>,
+) {
     let frame = close.map(|close| CloseFrame {
         code: close.code,
         reason: close.reason.into(),
     });
     let farewell = async {
         let said = match frame {
-            Some(frame) => stream.send(Message::Close(Some(frame))).await,
+            Some(frame) => out.send(Message::Close(Some(frame))).await,
             None => Ok(()),
         };
         if said.is_ok() {
-            while let Some(Ok(_)) = stream.recv().await {}
+            while let Some(Some(Ok(_))) = rest.next().await {}
         }
     };
     if timeout(FAREWELL, farewell).await.is_err() {
@@ -115,10 +177,12 @@ impl Socket {
     async fn run(&mut self) -> End {
         loop {
             let step = tokio::select! {
-                biased; // what is ready to be sent is sent, and the rest is looked at once
+                biased; // what is ready to be sent is sent first
                 text = self.operations.next() => self.say_all(text).await,
-                message = self.stream.recv() => self.received(message).await,
-                () = &mut self.deadline => self.is_late().await,
+                event = self.events.next() => match event {
+                    Some(event) => self.met(event).await,
+                    None => Err(End::Gone),
+                },
             };
             if let Err(end) = step {
                 return end;
@@ -126,12 +190,19 @@ impl Socket {
         }
     }
 
-    async fn received(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<(), End> {
-        let message = match message {
-            Some(Ok(message)) => message,
-            Some(Err(error)) => return Err(self.unreadable(error)),
-            None => return Err(End::Gone),
-        };
+    async fn met(&mut self, event: Event) -> Result<(), End> {
+        match event {
+            Event::Said(Some(Ok(message))) => self.received(message).await,
+            Event::Said(Some(Err(error))) => Err(self.unreadable(error)),
+            Event::Said(None) => Err(End::Gone),
+            Event::InitOver if self.caller.is_none() => Err(End::Close(Close::init_timeout())),
+            Event::InitOver => Ok(()),
+            Event::Ping => self.ping().await,
+            Event::Go => Err(End::Close(Close::going_away())),
+        }
+    }
+
+    async fn received(&mut self, message: Message) -> Result<(), End> {
         self.heard_at = Instant::now();
         match message {
             Message::Text(text) => {
@@ -160,7 +231,6 @@ impl Socket {
             ClientMessage::ConnectionInit { payload } => {
                 let caller = (self.terms.identify)(payload);
                 self.caller = Some(caller.map_err(|why| End::Close(Close::forbidden(&why)))?);
-                self.ping_later(Instant::now());
                 self.say(ACK.into()).await
             }
             ClientMessage::Ping { payload } => self.say(pong(payload.as_ref())).await,
@@ -188,25 +258,15 @@ impl Socket {
         }
     }
 
-    /// What to do when the deadline has come.
-    async fn is_late(&mut self) -> Result<(), End> {
-        if self.caller.is_none() {
-            return Err(End::Close(Close::init_timeout()));
-        }
+    /// Pings; a client that has said nothing at all since the ping before is gone.
+    async fn ping(&mut self) -> Result<(), End> {
         if self.pinged_at.is_some_and(|pinged_at| self.heard_at < pinged_at) {
             return Err(End::Stalled);
         }
-        let now = Instant::now();
-        self.pinged_at = Some(now);
-        self.ping_later(now);
+        self.pinged_at = Some(Instant::now());
         // The protocol's own ping is for clients that watch for silence; the frame's every WebSocket answers by itself.
         self.write(Message::Ping(Default::default())).await?;
         self.say(PING.into()).await
-    }
-
-    fn ping_later(&mut self, now: Instant) {
-        let pause = Duration::from_secs(self.terms.live.ping_seconds);
-        self.deadline.as_mut().reset(now + pause);
     }
 
     async fn say(&mut self, text: String) -> Result<(), End> {
@@ -221,18 +281,18 @@ impl Socket {
             while let Some(text) = next.take() {
                 bytes += text.len();
                 self.terms.topics.gauges().delivered.inc();
-                self.stream.feed(Message::Text(text.into())).await?;
+                self.out.feed(Message::Text(text.into())).await?;
                 if bytes < TOGETHER {
                     next = self.operations.ready();
                 }
             }
-            self.stream.flush().await
+            self.out.flush().await
         };
         in_time(&self.terms.live, sending).await
     }
 
     async fn write(&mut self, message: Message) -> Result<(), End> {
-        in_time(&self.terms.live, self.stream.send(message)).await
+        in_time(&self.terms.live, self.out.send(message)).await
     }
 }
 
@@ -240,7 +300,13 @@ async fn in_time(
     live: &config::Live,
     sending: impl Future<Output = Result<(), axum::Error>>,
 ) -> Result<(), End> {
-    match timeout(Duration::from_secs(live.send_timeout_seconds), sending).await {
+    let mut sending = pin!(sending);
+    // Most messages go at once, and need no timer.
+    let sent = match sending.as_mut().now_or_never() {
+        Some(sent) => Ok(sent),
+        None => timeout(Duration::from_secs(live.send_timeout_seconds), sending).await,
+    };
+    match sent {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) => Err(End::Gone),
         Err(_) => Err(End::Stalled),

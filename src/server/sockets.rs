@@ -10,8 +10,9 @@ use super::router::Door;
 use crate::live::protocol::Close;
 use crate::live::{legacy, protocol, socket};
 
-/// Small buffers, since a server has thousands of sockets and a message is small: the library's are 128 KiB each.
-const READ_BUFFER: usize = 4 * 1024;
+/// Small buffers, since a server has thousands of sockets and says more than it hears: the library's are 128 KiB each.
+/// A larger message is read in steps.
+const READ_BUFFER: usize = 1024;
 const WRITE_BUFFER: usize = 4 * 1024;
 
 /// Takes a WebSocket; `old` is how async-graphql names the protocol, for the one that it speaks.
@@ -37,16 +38,14 @@ pub fn take(door: Door, upgrade: WebSocketUpgrade, old: Option<GraphQLProtocol>)
                 None => full(stream).await,
             }
         }),
-        _ => upgrade.on_upgrade(|stream| socket::leave(stream, Some(Close::unspoken()))),
+        _ => upgrade.on_upgrade(|stream| socket::refuse(stream, Close::unspoken())),
     }
 }
 
 async fn full(stream: WebSocket) {
-    socket::leave(
+    socket::refuse(
         stream,
-        Some(Close::try_again_later(
-            "this server has all the sockets that it can take",
-        )),
+        Close::try_again_later("this server has all the sockets that it can take"),
     )
     .await;
 }
