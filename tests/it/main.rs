@@ -15,6 +15,7 @@ mod heat;
 mod identity;
 mod imports;
 mod live;
+mod live_faults;
 mod managed_redis;
 mod models;
 mod pages;
