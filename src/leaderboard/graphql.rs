@@ -14,7 +14,6 @@ use std::sync::Arc;
 use async_graphql::{Context, ID, Object, SimpleObject, Subscription};
 use futures::Stream;
 use futures::future::join_all;
-use tokio::sync::watch;
 
 use super::{Board, NoSuchSpan, Span};
 use crate::app::App;
@@ -25,7 +24,7 @@ use crate::graphql::shared::shared;
 use crate::graphql::{AppContext, access, answer, answer_optional};
 use crate::ids::UserId;
 use crate::keyspace::{Memory, Operation};
-use crate::live::{Pulse, follow};
+use crate::live::{Listener, follow};
 use leaderboard::{Leaderboard, wanted_of_top};
 use rank::{Rank, RankUpdate};
 use scores::{Places, RejectionCode, SubmitScoreInput, SubmitScorePayload};
@@ -90,10 +89,10 @@ fn span(ctx: &Context<'_>, board: &Board, span: Option<BoardSpan>, on: Option<Da
     })
 }
 
-/// What wakes the followers of a board.
-fn pulses_of(app: &App, board: &Board) -> Result<watch::Receiver<Pulse>, Error> {
-    let pulses = app.changes.of_board(&board.id);
-    pulses.ok_or_else(|| Error::Internal(format!("nobody listens for board {}", board.id)))
+/// The ear of a follower of a board.
+fn listener_of(app: &App, board: &Board) -> Result<Listener, Error> {
+    let listener = app.changes.of_board(&board.id);
+    listener.ok_or_else(|| Error::Internal(format!("nobody listens for board {}", board.id)))
 }
 
 /// A followed span as it is now.

@@ -1,11 +1,12 @@
 //! The look for messages that got lost.
 //!
-//! Owns the comparison of what followers have read with what Redis counts. A board that counts more than anybody has read
-//! a while later was changed by a message that never came: its followers are told of a gap, and get the full state.
+//! Owns the comparison of what followers have read with what Redis counts. A board that counts more than one of them has
+//! read a while later was changed by a message that never came: its followers are told of a gap, and get the full state.
 
 use std::sync::Weak;
 use std::time::Duration;
 
+use futures::future::join_all;
 use tokio::time::{sleep, timeout};
 
 use crate::app::App;
@@ -30,10 +31,16 @@ pub async fn keep(app: Weak<App>) {
 
 /// Looks once at every board that somebody follows.
 pub async fn look(app: &App) -> Result<(), Unavailable> {
-    for (board, mut seen) in app.changes.followed() {
+    for (board, mut followers) in app.changes.followed() {
+        if followers.is_empty() {
+            continue;
+        }
         let counted = app.boards.version(&board).await?;
-        let caught_up = seen.wait_for(|seen| !seen.is_behind(&counted));
-        if timeout(ON_ITS_WAY, caught_up).await.is_err() && app.changes.hearing() {
+        // One who leaves meanwhile counts as caught up.
+        let caught_up = followers
+            .iter_mut()
+            .map(|seen| async { seen.wait_for(|seen| !seen.is_behind(&counted)).await.is_ok() });
+        if timeout(ON_ITS_WAY, join_all(caught_up)).await.is_err() && app.changes.hearing() {
             tracing::warn!(%board, "changes were missed: a message got lost");
             app.changes.missed(&board);
         }

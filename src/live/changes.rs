@@ -5,8 +5,8 @@
 //! hearing everybody is told that there was one.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::{Client, ConnectionInfo, RedisError};
@@ -47,22 +47,37 @@ pub struct Pulse {
 #[derive(Debug, Default)]
 pub struct Heard {
     pulse: u64,
-    moved: HashMap<UserId, Vec<(String, Option<f64>, f64)>>,
+    moved: HashMap<UserId, Vec<Step>>,
+}
+
+/// Where somebody was and is within one span, and when that was heard last.
+#[derive(Debug)]
+struct Step {
+    span: String,
+    before: Option<f64>,
+    after: f64,
+    at: Instant,
 }
 
 impl Pulse {
-    /// The moves within `span` after the pulse `number`: who, first key before, last key after. `None` if some of them are
-    /// no longer known.
-    pub fn moved_since(&self, number: u64, span: &str) -> Option<Vec<(&UserId, Option<f64>, f64)>> {
+    /// The moves within `span` after the pulse `number` that were heard after `at`, if that is given: who, first key
+    /// before, last key after. `None` if some of them are no longer known.
+    pub fn moved_since(
+        &self,
+        number: u64,
+        span: &str,
+        at: Option<Instant>,
+    ) -> Option<Vec<(&UserId, Option<f64>, f64)>> {
         if number == self.number {
             return Some(Vec::new());
         }
         let known = self.heard.front().is_some_and(|first| first.pulse <= number + 1);
         let mut all: HashMap<&UserId, (Option<f64>, f64)> = HashMap::new();
         for heard in self.heard.iter().filter(|heard| heard.pulse > number) {
-            for (user, spans) in &heard.moved {
-                for (_, before, after) in spans.iter().filter(|(of, _, _)| of == span) {
-                    all.entry(user).or_insert((*before, *after)).1 = *after;
+            for (user, steps) in &heard.moved {
+                let in_time = |step: &&Step| step.span == span && at.is_none_or(|at| step.at > at);
+                for step in steps.iter().filter(in_time) {
+                    all.entry(user).or_insert((step.before, step.after)).1 = step.after;
                 }
             }
         }
@@ -94,8 +109,59 @@ struct BoardEar {
     changed: Notify,
     /// How many want to know who moved.
     after_moves: Arc<AtomicUsize>,
-    /// The newest version that was read.
+    readings: Arc<Readings>,
+}
+
+/// What each follower of a board has read of it: one's reading tells the others nothing.
+#[derive(Default)]
+struct Readings {
+    next: AtomicU64,
+    all: Mutex<HashMap<u64, watch::Receiver<Version>>>,
+}
+
+/// The ear of one follower of a board.
+pub struct Listener {
+    pulses: watch::Receiver<Pulse>,
+    /// The newest version that it has read.
     seen: watch::Sender<Version>,
+    readings: Arc<Readings>,
+    number: u64,
+}
+
+impl Listener {
+    fn new(ear: &BoardEar) -> Listener {
+        let listener = Listener {
+            pulses: ear.pulse.subscribe(),
+            seen: watch::channel(Version::default()).0,
+            readings: ear.readings.clone(),
+            number: ear.readings.next.fetch_add(1, Ordering::Relaxed),
+        };
+        let seen = listener.seen.subscribe();
+        listener.readings.all().insert(listener.number, seen);
+        listener
+    }
+
+    /// What wakes it.
+    pub fn pulses(&self) -> watch::Receiver<Pulse> {
+        self.pulses.clone()
+    }
+
+    /// It has read the board at this version.
+    pub fn saw(&self, version: &Version) {
+        self.seen.send_if_modified(|seen| seen.advance(version));
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.readings.all().remove(&self.number);
+    }
+}
+
+impl Readings {
+    fn all(&self) -> MutexGuard<'_, HashMap<u64, watch::Receiver<Version>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Default)]
@@ -147,9 +213,9 @@ impl Changes {
         })
     }
 
-    /// The pulses of `board`; `None` for a board that is not configured.
-    pub fn of_board(&self, board: &BoardId) -> Option<watch::Receiver<Pulse>> {
-        self.shared.boards.get(board).map(|ear| ear.pulse.subscribe())
+    /// An ear for `board`; `None` for a board that is not configured.
+    pub fn of_board(&self, board: &BoardId) -> Option<Listener> {
+        self.shared.boards.get(board).map(Listener::new)
     }
 
     /// From now on the pulses of `board` tell who moved.
@@ -159,23 +225,11 @@ impl Changes {
         Some(AfterMoves(count))
     }
 
-    /// Somebody has read `board` at this version.
-    pub fn saw(&self, board: &BoardId, version: &Version) {
-        if let Some(ear) = self.shared.boards.get(board) {
-            ear.seen.send_if_modified(|seen| seen.advance(version));
-        }
-    }
-
-    /// The boards that somebody follows, with the newest version that was read of each.
-    pub fn followed(&self) -> Vec<(BoardId, watch::Receiver<Version>)> {
-        let followed = self
-            .shared
-            .boards
-            .iter()
-            .filter(|(_, ear)| ear.pulse.receiver_count() > 0);
-        followed
-            .map(|(board, ear)| (board.clone(), ear.seen.subscribe()))
-            .collect()
+    /// What each follower of each board has read.
+    pub fn followed(&self) -> Vec<(BoardId, Vec<watch::Receiver<Version>>)> {
+        let read = |ear: &BoardEar| ear.readings.all().values().cloned().collect();
+        let boards = self.shared.boards.iter();
+        boards.map(|(board, ear)| (board.clone(), read(ear))).collect()
     }
 
     /// Changes of `board` were missed.
@@ -226,6 +280,7 @@ impl Shared {
     /// Messages are not heard any more; whether they were until now.
     pub(super) fn is_deaf(&self) -> bool {
         self.gauges.deaf.set(1);
+        self.boards.values().for_each(BoardEar::deafened);
         self.hearing.send_replace(false)
     }
 }
@@ -237,7 +292,7 @@ impl BoardEar {
             gathered: Mutex::default(),
             changed: Notify::new(),
             after_moves: Arc::default(),
-            seen: watch::channel(Version::default()).0,
+            readings: Arc::default(),
         }
     }
 
@@ -267,6 +322,15 @@ impl BoardEar {
         gathered.gap = true;
         drop(gathered);
         self.beat();
+    }
+
+    /// What is read from now on may tell of what nobody heard. Nobody is woken: there may be nothing to read.
+    fn deafened(&self) {
+        self.pulse.send_if_modified(|pulse| {
+            pulse.gaps += 1;
+            pulse.heard.clear();
+            false
+        });
     }
 
     fn beat(&self) {
@@ -300,11 +364,17 @@ impl Gathered {
         if self.overflown {
             return;
         }
-        let spans = self.heard.moved.entry(scored.user).or_default();
+        let steps = self.heard.moved.entry(scored.user).or_default();
+        let at = Instant::now();
         for moved in scored.moved {
-            match spans.iter_mut().find(|(span, _, _)| *span == moved.span) {
-                Some((_, _, after)) => *after = moved.after,
-                None => spans.push((moved.span, moved.before, moved.after)),
+            match steps.iter_mut().find(|step| step.span == moved.span) {
+                Some(step) => (step.after, step.at) = (moved.after, at),
+                None => steps.push(Step {
+                    span: moved.span,
+                    before: moved.before,
+                    after: moved.after,
+                    at,
+                }),
             }
         }
     }

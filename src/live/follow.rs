@@ -136,6 +136,7 @@ impl<F: Followed> Follower<F> {
             while follower.wait().await {
                 if let Some(news) = follower.look().await {
                     let before = follower.known.as_ref().map(|known| &*known.state);
+                    let before = before.filter(|_| news.cause == UpdateCause::Changed);
                     let update = follower.followed.update(news.cause, before, &news.known.state);
                     follower.known = Some(news.known);
                     yield update;

@@ -22,7 +22,7 @@ pub mod subscriber;
 pub mod topic;
 pub mod topics;
 
-pub use changes::{Changes, Pulse};
+pub use changes::{Changes, Listener, Pulse};
 pub use connections::Connections;
 pub use follow::{Followed, Step, UpdateCause, follow};
 pub use gauges::Gauges;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_graphql::dataloader::DataLoader;
 use async_graphql::{Context, SimpleObject};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::super::ranking::Member;
 use super::super::seen::{PlaceLoader, Seen, Wanted};
@@ -19,10 +20,13 @@ use crate::graphql::scalars::{SafeInt, int};
 use crate::graphql::shared::shared;
 use crate::ids::UserId;
 use crate::live::changes::AfterMoves;
-use crate::live::{Followed, Pulse, Step, UpdateCause};
+use crate::live::{Followed, Listener, Pulse, Step, UpdateCause};
 
 /// How many of those who went past are shown.
 const SHOWN: usize = 3;
+
+/// How often a place is read until it holds still; what is wrong with the last is put right by the next pulse.
+const TRIES: usize = 3;
 
 /// How often heat is shown anew while nothing else changes.
 const COOLING: Duration = Duration::from_secs(1);
@@ -57,7 +61,7 @@ pub struct Rank {
     span: Span,
     user: UserId,
     dense: bool,
-    pulses: watch::Receiver<Pulse>,
+    listener: Listener,
     _moves: Option<AfterMoves>,
 }
 
@@ -69,6 +73,9 @@ pub struct RankNow {
     above: Option<Standing>,
     overtaken_by: Vec<Standing>,
     overtaken_count: usize,
+    /// When the reading began, if this is the first state or the first after a gap: what was heard before that and is
+    /// told only later is in it.
+    anew: Option<Instant>,
     span: Span,
     epoch: String,
     at: chrono::DateTime<chrono::Utc>,
@@ -81,7 +88,7 @@ impl Rank {
         Ok(Rank {
             app: app.clone(),
             places: ctx.data_unchecked::<Arc<DataLoader<PlaceLoader>>>().clone(),
-            pulses: super::pulses_of(app, board)?,
+            listener: super::listener_of(app, board)?,
             _moves: app.changes.tell_moves(&board.id),
             board: board.clone(),
             span,
@@ -109,6 +116,24 @@ impl Rank {
         Ok(places)
     }
 
+    /// The user's place, and where whoever is right before stands. Those are two readings: if the second finds something else
+    /// than the first, both are made again.
+    async fn place(&self, span: &Arc<Span>) -> Result<(Seen, Option<Standing>), Error> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let seen = self.places.load_one(self.wanted(span, self.user.clone())).await?;
+            let seen =
+                seen.ok_or_else(|| Error::Internal("a place was asked for and not answered".into()))?;
+            let before = seen.above.iter().map(|above| above.user.clone()).collect();
+            let above = self.standings(span, before).await?.pop();
+            let fits = above.as_ref().map(|above| above.key) == seen.above.as_ref().map(|above| above.key);
+            if fits || tries == TRIES {
+                return Ok((seen, above));
+            }
+        }
+    }
+
     fn wanted(&self, span: &Arc<Span>, user: UserId) -> Wanted {
         Wanted {
             board: self.board.clone(),
@@ -117,16 +142,22 @@ impl Rank {
         }
     }
 
-    /// Those who stood behind the user as of `before` and stand before it now, the best first.
-    fn overtakers(&self, before: (&RankNow, u64), now: &Seen, stored: &str, pulse: &Pulse) -> Vec<UserId> {
+    /// Those who stood behind the user as of `before` and stand before it now, the best first; `None` if that is not known.
+    fn overtakers(
+        &self,
+        before: (&RankNow, u64),
+        now: &Seen,
+        stored: &str,
+        pulse: &Pulse,
+    ) -> Option<Vec<UserId>> {
         let (before, number) = before;
+        let moved = pulse.moved_since(number, stored, before.anew)?;
         let (Some(was), Some(is)) = (before.seen.member(), now.member()) else {
-            return Vec::new();
+            return Some(Vec::new());
         };
         if before.stored != stored {
-            return Vec::new();
+            return Some(Vec::new());
         }
-        let moved = pulse.moved_since(number, stored).unwrap_or_default();
         let at = |key, user: &UserId| Member {
             key,
             user: user.clone(),
@@ -138,7 +169,7 @@ impl Rank {
             .filter(|past| *past < is)
             .collect();
         past.sort();
-        past.into_iter().map(|past| past.user).collect()
+        Some(past.into_iter().map(|past| past.user).collect())
     }
 
     fn shown(&self, standing: &Standing) -> StandingShown {
@@ -169,7 +200,7 @@ impl Followed for Rank {
     type Update = RankUpdate;
 
     fn pulses(&self) -> watch::Receiver<Pulse> {
-        self.pulses.clone()
+        self.listener.pulses()
     }
 
     fn drifts(&self) -> Option<Duration> {
@@ -179,18 +210,13 @@ impl Followed for Rank {
     async fn read(&self, before: Option<(&RankNow, u64)>, pulse: &Pulse) -> Result<RankNow, Error> {
         let span = Arc::new(super::span_now(&self.app, &self.board, &self.span)?);
         let stored = span.stored();
-        let seen = self
-            .places
-            .load_one(self.wanted(&span, self.user.clone()))
-            .await?;
-        let seen = seen.ok_or_else(|| Error::Internal("a place was asked for and not answered".into()))?;
-        self.app.changes.saw(&self.board.id, &seen.version);
-        let past = match before {
-            Some(before) => self.overtakers(before, &seen, &stored, pulse),
-            None => Vec::new(),
-        };
+        let begun = Instant::now();
+        let (seen, above) = self.place(&span).await?;
+        self.listener.saw(&seen.version);
+        let past = before.and_then(|before| self.overtakers(before, &seen, &stored, pulse));
+        let anew = past.is_none().then_some(begun);
+        let past = past.unwrap_or_default();
         let shown = past.iter().take(SHOWN).cloned().collect();
-        let above = seen.above.iter().map(|above| above.user.clone()).collect();
         let rank = match &seen.standing {
             Some(standing) => Some(
                 self.app
@@ -208,8 +234,9 @@ impl Followed for Rank {
         }
         Ok(RankNow {
             overtaken_by: self.standings(&span, shown).await?,
-            above: self.standings(&span, above).await?.pop(),
+            above,
             overtaken_count: past.len(),
+            anew,
             stored,
             rank,
             seen,
@@ -220,11 +247,16 @@ impl Followed for Rank {
     }
 
     fn step(&self, before: &RankNow, now: &RankNow) -> Step {
+        // Heat cools: whoever stands right before may have other points under the same key.
+        let points = |state: &RankNow| state.above.as_ref().map(|above| above.points);
         if now.seen.version.is_behind(&before.seen.version) {
             Step::Back
         } else if now.stored != before.stored {
             Step::Anew(UpdateCause::PeriodStarted)
-        } else if now.overtaken_count == 0 && now.rank == before.rank && now.seen.shows_the_same(&before.seen)
+        } else if now.overtaken_count == 0
+            && now.rank == before.rank
+            && now.seen.shows_the_same(&before.seen)
+            && points(now) == points(before)
         {
             Step::Same
         } else {

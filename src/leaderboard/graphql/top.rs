@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::graphql::scalars::SafeInt;
 use crate::graphql::shared::shared;
-use crate::live::{Followed, Pulse, Step, UpdateCause};
+use crate::live::{Followed, Listener, Pulse, Step, UpdateCause};
 use crate::user::graphql::User;
 
 /// How often heat is shown anew while nothing else changes.
@@ -67,7 +67,7 @@ pub struct Top {
     first: usize,
     read: usize,
     dense: bool,
-    pulses: watch::Receiver<Pulse>,
+    listener: Listener,
 }
 
 /// The best of a board as of one reading.
@@ -84,7 +84,7 @@ impl Top {
         let app = ctx.data_unchecked::<Arc<App>>();
         Ok(Top {
             app: app.clone(),
-            pulses: super::pulses_of(app, board)?,
+            listener: super::listener_of(app, board)?,
             board: board.clone(),
             span,
             first,
@@ -99,7 +99,7 @@ impl Followed for Top {
     type Update = LeaderboardUpdate;
 
     fn pulses(&self) -> watch::Receiver<Pulse> {
-        self.pulses.clone()
+        self.listener.pulses()
     }
 
     fn drifts(&self) -> Option<Duration> {
@@ -112,7 +112,7 @@ impl Followed for Top {
         let leaderboard = Leaderboard::read(&self.app, self.board.clone(), span, self.read).await?;
         let top = leaderboard.best(&self.app, self.first, self.dense).await?;
         let version = leaderboard.version_read().clone();
-        self.app.changes.saw(&self.board.id, &version);
+        self.listener.saw(&version);
         Ok(BestNow {
             stored,
             version,
