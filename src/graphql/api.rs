@@ -9,7 +9,7 @@ use async_graphql::futures_util::stream::BoxStream;
 use async_graphql::{Data, Executor, Request, Response, ServerError};
 use futures::{StreamExt, stream};
 
-use super::{TallyboardSchema, root};
+use super::{TallyboardSchema, defaults, root};
 
 /// The API, ready to be executed; clones share it.
 #[derive(Clone)]
@@ -27,7 +27,8 @@ impl Api {
     }
 
     /// Answers a query or a mutation.
-    pub async fn execute(&self, request: Request) -> Response {
+    pub async fn execute(&self, mut request: Request) -> Response {
+        defaults::fill_in(&mut request);
         coded(self.0.execute(request).await)
     }
 
@@ -47,6 +48,7 @@ impl Executor for Api {
         mut request: Request,
         session_data: Option<Arc<Data>>,
     ) -> BoxStream<'static, Response> {
+        defaults::fill_in(&mut request);
         let typenames = match root::leave_one_field(&mut request) {
             Ok(typenames) => typenames,
             Err(error) => {

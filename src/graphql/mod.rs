@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod api;
+mod defaults;
 pub mod identity;
 pub mod page_info;
 mod root;

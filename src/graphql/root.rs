@@ -1,22 +1,26 @@
 //! The one field at the root of a subscription.
 //!
-//! Owns three rules of the GraphQL specification that async-graphql 7 leaves out: fragments at the root count as what they
-//! spread (it answers nothing for them), there is exactly one root field (it would merge the streams of several), and
-//! `__typename`, which some clients add by themselves, may stand beside it (it would answer that with an error).
+//! Owns four rules of the GraphQL specification that async-graphql 7 leaves out: fragments at the root count as what they
+//! spread (it answers nothing for them), there is exactly one root field (it would merge the streams of several), what is
+//! selected of it at several places comes together (it would follow the field once for each), and `__typename`, which
+//! some clients add by themselves, may stand beside it (it would answer that with an error).
 
 use std::collections::HashMap;
 
 use async_graphql::parser::types::{
-    Directive, DocumentOperations, ExecutableDocument, FragmentDefinition, OperationType, Selection,
-    SelectionSet,
+    Directive, DocumentOperations, ExecutableDocument, Field, FragmentDefinition, InlineFragment,
+    OperationType, Selection, SelectionSet,
 };
-use async_graphql::{Name, Positioned, Request, Response, ServerError, ServerResult, Value};
+use async_graphql::{Name, Positioned, Request, Response, ServerError, ServerResult, Value, Variables};
 
 /// The root's type.
 const ROOT: &str = "Subscription";
 
 /// Deeper fragments within fragments than this are left to validation, which refuses circles.
 const DEEPEST: usize = 32;
+
+/// More than any sensible document has at its root: fragments that spread others twice double at each step.
+const MOST: usize = 1_000;
 
 /// Brings a request for a subscription into the form that async-graphql executes rightly; answers with the keys of
 /// `__typename` that are to be answered beside the field. Other requests stay as they are.
@@ -26,7 +30,7 @@ pub fn leave_one_field(request: &mut Request) -> ServerResult<Vec<Name>> {
         return Ok(Vec::new()); // the schema says best what is wrong
     };
     let mut document = document.clone();
-    let typenames = spread(&mut document, name.as_deref())?;
+    let typenames = spread(&mut document, name.as_deref(), &request.variables)?;
     request.set_parsed_query(document);
     Ok(typenames)
 }
@@ -41,7 +45,11 @@ pub fn with_typenames(mut answer: Response, keys: &[Name]) -> Response {
 
 /// Leaves the one field at the root of the subscription that is meant, and no fragment; answers with the keys of
 /// `__typename` that stood beside it.
-fn spread(document: &mut ExecutableDocument, name: Option<&str>) -> ServerResult<Vec<Name>> {
+fn spread(
+    document: &mut ExecutableDocument,
+    name: Option<&str>,
+    variables: &Variables,
+) -> ServerResult<Vec<Name>> {
     let operation = match &mut document.operations {
         DocumentOperations::Single(operation) => Some(operation),
         DocumentOperations::Multiple(operations) => match name {
@@ -64,9 +72,12 @@ fn spread(document: &mut ExecutableDocument, name: Option<&str>) -> ServerResult
         0,
         &mut flat,
     );
+    if flat.len() > MOST {
+        return Err(ServerError::new("the subscription selects too much", Some(pos)));
+    }
     let mut fields: Vec<Name> = Vec::new();
-    for item in flat {
-        if let Selection::Field(field) = &item.node {
+    for mut item in flat {
+        if let Selection::Field(field) = &mut item.node {
             let key = &field.node.response_key().node;
             if field.node.name.node == "__typename" {
                 typenames.push(key.clone());
@@ -74,6 +85,12 @@ fn spread(document: &mut ExecutableDocument, name: Option<&str>) -> ServerResult
             }
             if !fields.contains(key) {
                 fields.push(key.clone());
+            }
+            keep_one_condition(field, variables);
+            let mut known = set.items.iter_mut();
+            if let Some(same) = known.find_map(|known| same_field(known, &field.node)) {
+                join(same, field.node.clone(), variables);
+                continue;
             }
         }
         set.items.push(item);
@@ -102,6 +119,9 @@ fn flatten(
     flat: &mut Vec<Positioned<Selection>>,
 ) {
     for mut item in items {
+        if flat.len() > MOST {
+            return; // and the caller refuses it
+        }
         let with = |own: &[Positioned<Directive>]| [directives, own].concat();
         match &mut item.node {
             Selection::Field(field) => {
@@ -137,6 +157,99 @@ fn flatten(
             Selection::InlineFragment(_) => flat.push(item),
         }
     }
+}
+
+/// Whether a directive is `@skip` or `@include`.
+fn is_condition(directive: &Positioned<Directive>) -> bool {
+    matches!(directive.node.name.node.as_str(), "skip" | "include")
+}
+
+/// Whether `@skip` or `@include` lets something stand.
+fn holds(condition: &Positioned<Directive>, variables: &Variables) -> bool {
+    let value = condition.node.get_argument("if");
+    let value = value.and_then(|value| {
+        let variable = |name: Name| variables.get(&name).cloned().ok_or(());
+        value.node.clone().into_const_with(variable).ok()
+    });
+    (value == Some(Value::Boolean(true))) == (condition.node.name.node == "include")
+}
+
+/// Fragments may have brought a field several conditions, of which one may stand at it: one that does not hold, if there
+/// is such. The others go inside, where they say the same.
+fn keep_one_condition(field: &mut Positioned<Field>, variables: &Variables) {
+    let directives = std::mem::take(&mut field.node.directives);
+    let (mut conditions, others): (Vec<_>, Vec<_>) = directives.into_iter().partition(is_condition);
+    field.node.directives = others;
+    if conditions.is_empty() {
+        return;
+    }
+    let decides = conditions
+        .iter()
+        .position(|condition| !holds(condition, variables));
+    field
+        .node
+        .directives
+        .push(conditions.remove(decides.unwrap_or(0)));
+    for condition in conditions {
+        put_inside(&mut field.node, vec![condition]);
+    }
+}
+
+/// Puts what a field selects into a fragment with these directives.
+fn put_inside(field: &mut Field, directives: Vec<Positioned<Directive>>) {
+    let pos = field.selection_set.pos;
+    let inner = std::mem::replace(
+        &mut field.selection_set,
+        Positioned::new(SelectionSet::default(), pos),
+    );
+    let fragment = InlineFragment {
+        type_condition: None,
+        directives,
+        selection_set: inner,
+    };
+    let fragment = Selection::InlineFragment(Positioned::new(fragment, pos));
+    field
+        .selection_set
+        .node
+        .items
+        .push(Positioned::new(fragment, pos));
+}
+
+/// The field of `known`, if `field` asks the same and may select more of it.
+fn same_field<'k>(known: &'k mut Positioned<Selection>, field: &Field) -> Option<&'k mut Field> {
+    let Selection::Field(known) = &mut known.node else {
+        return None;
+    };
+    let known = &mut known.node;
+    let has = |(name, value): &(Positioned<Name>, Positioned<_>)| {
+        let mut arguments = field.arguments.iter();
+        arguments.any(|(other, given)| other.node == name.node && given.node == value.node)
+    };
+    let same = known.response_key().node == field.response_key().node
+        && known.name.node == field.name.node
+        && known.arguments.len() == field.arguments.len()
+        && known.arguments.iter().all(has);
+    same.then_some(known)
+}
+
+/// Adds to `field` what `other` selects of the same field. Whichever stands decides that it stands.
+fn join(field: &mut Field, mut other: Field, variables: &Variables) {
+    let stands = |field: &Field| {
+        let mut conditions = field
+            .directives
+            .iter()
+            .filter(|directive| is_condition(directive));
+        conditions.all(|condition| holds(condition, variables))
+    };
+    if !stands(field) && stands(&other) {
+        std::mem::swap(field, &mut other);
+    }
+    let directives = std::mem::take(&mut other.directives);
+    if !directives.is_empty() {
+        put_inside(&mut other, directives);
+    }
+    let items = &mut field.selection_set.node.items;
+    items.append(&mut other.selection_set.node.items);
 }
 
 /// The fragments that are used from operations, by whatever way.

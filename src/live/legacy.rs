@@ -15,14 +15,15 @@ use futures::stream;
 
 use super::connections::Connected;
 use super::gauges::{Counted, Gauges};
-use super::socket::Terms;
+use super::protocol::Close;
+use super::socket::{Terms, refuse};
 use crate::graphql::Api;
 
 /// The protocol's name among WebSocket subprotocols.
 pub const SUBPROTOCOL: &str = "graphql-ws";
 
 /// Serves a socket until it ends.
-pub async fn serve(stream: WebSocket, protocol: GraphQLProtocol, terms: Terms, connected: Connected) {
+pub async fn serve(mut stream: WebSocket, protocol: GraphQLProtocol, terms: Terms, connected: Connected) {
     let executor = Bounded {
         api: terms.topics.api().clone(),
         open: Arc::default(),
@@ -30,15 +31,17 @@ pub async fn serve(stream: WebSocket, protocol: GraphQLProtocol, terms: Terms, c
         gauges: terms.topics.gauges().clone(),
     };
     let identify = terms.identify;
-    let socket =
-        GraphQLWebSocket::new(stream, executor, protocol).on_connection_init(move |payload| async move {
+    let (sink, messages) = (&mut stream).split();
+    let socket = GraphQLWebSocket::new_with_pair(sink, messages, executor, protocol).on_connection_init(
+        move |payload| async move {
             let mut data = Data::default();
             data.insert(identify(payload)?);
             Ok(data)
-        });
+        },
+    );
     tokio::select! {
         () = socket.serve() => {}
-        () = connected.time_to_go() => {}
+        () = connected.time_to_go() => refuse(stream, Close::going_away()).await,
     }
 }
 

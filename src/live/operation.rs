@@ -74,7 +74,9 @@ struct Writer<'a> {
 impl<'a> Writer<'a> {
     fn selections(&mut self, ty: &str, sets: &[&'a SelectionSet]) {
         let mut fields: Vec<(&Name, Vec<&'a Field>)> = Vec::new();
-        sets.iter().for_each(|set| self.collect(set, &mut fields));
+        let mut spread = Vec::new();
+        sets.iter()
+            .for_each(|set| self.collect(set, &mut fields, &mut spread));
         if fields.is_empty() {
             return;
         }
@@ -91,8 +93,14 @@ impl<'a> Writer<'a> {
         self.out.text.push('}');
     }
 
-    /// The fields of a set in their order, those under the same key together.
-    fn collect(&self, set: &'a SelectionSet, fields: &mut Vec<(&'a Name, Vec<&'a Field>)>) {
+    /// The fields of a set in their order, those under the same key together. A fragment that was spread already adds
+    /// nothing; and would it be spread again, those that spread others twice would double at each step.
+    fn collect(
+        &self,
+        set: &'a SelectionSet,
+        fields: &mut Vec<(&'a Name, Vec<&'a Field>)>,
+        spread: &mut Vec<&'a Name>,
+    ) {
         for item in &set.items {
             match &item.node {
                 Selection::Field(field) if self.is_left_out(&field.node.directives) => {}
@@ -104,11 +112,17 @@ impl<'a> Writer<'a> {
                     }
                 }
                 Selection::InlineFragment(inline) if self.is_left_out(&inline.node.directives) => {}
-                Selection::InlineFragment(inline) => self.collect(&inline.node.selection_set.node, fields),
-                Selection::FragmentSpread(spread) if self.is_left_out(&spread.node.directives) => {}
-                Selection::FragmentSpread(spread) => {
-                    if let Some(fragment) = self.document.fragments.get(&spread.node.fragment_name.node) {
-                        self.collect(&fragment.node.selection_set.node, fields);
+                Selection::InlineFragment(inline) => {
+                    self.collect(&inline.node.selection_set.node, fields, spread);
+                }
+                Selection::FragmentSpread(of) if self.is_left_out(&of.node.directives) => {}
+                Selection::FragmentSpread(of) => {
+                    let name = &of.node.fragment_name.node;
+                    if !spread.contains(&name)
+                        && let Some(fragment) = self.document.fragments.get(name)
+                    {
+                        spread.push(name);
+                        self.collect(&fragment.node.selection_set.node, fields, spread);
                     }
                 }
             }

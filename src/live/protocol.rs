@@ -4,8 +4,9 @@
 //! about a message is [`super::socket`]'s.
 
 use async_graphql::Request;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
 /// The protocol's name among WebSocket subprotocols.
 pub const SUBPROTOCOL: &str = "graphql-transport-ws";
@@ -17,21 +18,25 @@ pub enum ClientMessage {
     /// Opens the connection.
     ConnectionInit {
         /// Who is asking.
-        #[serde(default)]
-        payload: Value,
+        payload: Option<Map<String, Value>>,
     },
     /// Asks whether somebody is there.
     Ping {
         /// Comes back with the pong.
-        payload: Option<Value>,
+        payload: Option<Map<String, Value>>,
     },
     /// Somebody is here.
-    Pong {},
+    Pong {
+        /// Nothing is done with it.
+        #[allow(dead_code)] // it must be an object all the same
+        payload: Option<Map<String, Value>>,
+    },
     /// Asks for an operation.
     Subscribe {
         /// Names it on this connection.
         id: String,
         /// What to execute.
+        #[serde(deserialize_with = "request")]
         payload: Box<Request>,
     },
     /// Wants no more of an operation.
@@ -45,13 +50,22 @@ impl ClientMessage {
     /// Reads a message.
     pub fn read(text: &str) -> Result<ClientMessage, Close> {
         match serde_json::from_str(text) {
-            Ok(ClientMessage::Subscribe { id, .. }) if id.is_empty() => {
-                Err(Close::invalid("subscribe needs an id that is not empty"))
+            Ok(ClientMessage::Subscribe { id, .. } | ClientMessage::Complete { id }) if id.is_empty() => {
+                Err(Close::invalid("an id is not empty"))
             }
             Ok(message) => Ok(message),
             Err(error) => Err(Close::invalid(&error.to_string())),
         }
     }
+}
+
+/// A request as the protocol wants it: an object that has a query.
+fn request<'de, D: Deserializer<'de>>(payload: D) -> Result<Box<Request>, D::Error> {
+    let payload = Map::deserialize(payload)?;
+    if !payload.get("query").is_some_and(Value::is_string) {
+        return Err(D::Error::custom("the payload's query is a string"));
+    }
+    serde_json::from_value(payload.into()).map_err(D::Error::custom)
 }
 
 /// Why a connection is closed.
@@ -133,10 +147,10 @@ pub const ACK: &str = r#"{"type":"connection_ack"}"#;
 pub const PING: &str = r#"{"type":"ping"}"#;
 
 /// `pong`, with what came with the ping.
-pub fn pong(payload: Option<&Value>) -> String {
+pub fn pong(payload: Option<Map<String, Value>>) -> String {
     match payload {
         None => r#"{"type":"pong"}"#.into(),
-        Some(payload) => format!(r#"{{"type":"pong","payload":{payload}}}"#),
+        Some(payload) => format!(r#"{{"type":"pong","payload":{}}}"#, Value::from(payload)),
     }
 }
 
@@ -194,7 +208,8 @@ mod tests {
             parsed(operation.complete()),
             serde_json::json!({ "id": "a\"b", "type": "complete" })
         );
-        assert_eq!(pong(Some(&Value::from(1))), r#"{"type":"pong","payload":1}"#);
+        let payload = Map::from_iter([("at".into(), Value::from(1))]);
+        assert_eq!(pong(Some(payload)), r#"{"type":"pong","payload":{"at":1}}"#);
     }
 
     #[test]
@@ -210,7 +225,12 @@ mod tests {
             r#"{"type":"subscribe","id":"1"}"#,
             r#"{"type":"subscribe","id":"","payload":{"query":"{a}"}}"#,
             r#"{"type":"subscribe","id":1,"payload":{"query":"{a}"}}"#,
+            r#"{"type":"subscribe","id":"1","payload":{}}"#,
+            r#"{"type":"subscribe","id":"1","payload":["{a}"]}"#,
+            r#"{"type":"connection_init","payload":["amy","ADMIN"]}"#,
+            r#"{"type":"ping","payload":1}"#,
             r#"{"type":"complete"}"#,
+            r#"{"type":"complete","id":""}"#,
         ] {
             assert_eq!(ClientMessage::read(bad).unwrap_err().code, 4400, "{bad}");
         }

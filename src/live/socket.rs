@@ -143,7 +143,7 @@ fn events(
     select_all([said.boxed(), init.boxed(), ping.boxed(), go.boxed()])
 }
 
-/// Closes a socket that is not served.
+/// Closes a socket that is not served, or no more.
 pub async fn refuse(stream: WebSocket, close: Close) {
     let (out, said) = stream.split();
     leave(out, said.map(Some).boxed(), Some(close)).await;
@@ -229,12 +229,12 @@ impl Socket {
                 Err(End::Close(Close::init_twice()))
             }
             ClientMessage::ConnectionInit { payload } => {
-                let caller = (self.terms.identify)(payload);
+                let caller = (self.terms.identify)(payload.map_or(Value::Null, Value::Object));
                 self.caller = Some(caller.map_err(|why| End::Close(Close::forbidden(&why)))?);
                 self.say(ACK.into()).await
             }
-            ClientMessage::Ping { payload } => self.say(pong(payload.as_ref())).await,
-            ClientMessage::Pong {} => Ok(()),
+            ClientMessage::Ping { payload } => self.say(pong(payload)).await,
+            ClientMessage::Pong { .. } => Ok(()),
             ClientMessage::Subscribe { id, payload } => {
                 let Some(caller) = self.caller.clone() else {
                     return Err(End::Close(Close::unauthorized()));

@@ -6,6 +6,7 @@
 //! request; the topics are the sockets'.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::time::Duration;
 
 use async_graphql::Request;
@@ -17,14 +18,11 @@ use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt};
 use tokio::time::sleep;
 
-use super::Topics;
 use super::connections::Connected;
 use super::operations::as_json;
+use super::socket::Terms;
 use super::topics::Asked;
 use crate::graphql::access::Caller;
-
-/// A sign of life is sent so often, so that nobody on the way takes the silence for the end.
-const KEEP_ALIVE: Duration = Duration::from_secs(12);
 
 /// How a stream is spelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +103,7 @@ pub fn answer(
     spelling: Spelling,
     request: Request,
     caller: Caller,
-    topics: Topics,
+    terms: Terms,
     connected: Connected,
 ) -> Response {
     let headers = [
@@ -120,7 +118,7 @@ pub fn answer(
             HeaderValue::from_static("no"),
         ),
     ];
-    let bytes = course(spelling, request, caller, topics, connected).map(Ok::<_, Infallible>);
+    let bytes = course(spelling, request, caller, terms, connected).map(Ok::<_, Infallible>);
     (headers, Body::from_stream(bytes)).into_response()
 }
 
@@ -128,11 +126,14 @@ fn course(
     spelling: Spelling,
     request: Request,
     caller: Caller,
-    topics: Topics,
+    terms: Terms,
     connected: Connected,
 ) -> impl Stream<Item = Bytes> + Send {
+    let Terms { topics, live, .. } = terms;
     let delivered = topics.gauges().delivered.clone();
     stream! {
+        // One wait for all that is sent, since the turn to go is drawn by lot: a lot for each update would be no turn.
+        let mut time_to_go = pin!(connected.time_to_go());
         yield spelling.opening();
         match topics.ask(request, &caller).await {
             Asked::Refused(errors) => yield spelling.next(&of_errors(&errors)),
@@ -143,12 +144,13 @@ fn course(
             Asked::Subscription(mut joined) => loop {
                 let answer = tokio::select! {
                     answer = joined.next() => answer,
-                    () = sleep(KEEP_ALIVE) => {
+                    // So that nobody on the way takes the silence for the end.
+                    () = sleep(Duration::from_secs(live.ping_seconds)) => {
                         yield spelling.alive();
                         continue;
                     }
                     // Without the end a client knows that there is more, and comes again.
-                    () = connected.time_to_go() => return,
+                    () = &mut time_to_go => return,
                 };
                 match answer {
                     Some(Ok(payload)) => {

@@ -5,18 +5,19 @@
 
 use std::sync::Arc;
 
-use async_graphql::http::parse_query_string;
 use async_graphql::parser::types::OperationType;
 use async_graphql::{Request, Response as Answer, ServerError};
 use async_graphql_axum::GraphQLProtocol;
 use axum::body::Bytes;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{DefaultBodyLimit, RawQuery, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::identity::DevClaims;
 use super::metrics::Metrics;
@@ -102,16 +103,16 @@ async fn post(State(door): State<Door>, headers: HeaderMap, body: Bytes) -> Resp
 async fn query_or_socket(
     State(door): State<Door>,
     headers: HeaderMap,
-    RawQuery(query): RawQuery,
+    uri: Uri,
     protocol: Result<GraphQLProtocol, StatusCode>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     if let Ok(upgrade) = upgrade {
         return sockets::take(door, upgrade, protocol.ok());
     }
-    let mut request = match parse_query_string(&query.unwrap_or_default()) {
+    let mut request = match linked(&uri) {
         Ok(request) => request,
-        Err(error) => return refused(StatusCode::BAD_REQUEST, &format!("no GraphQL request: {error}")),
+        Err(reason) => return refused(StatusCode::BAD_REQUEST, &format!("no GraphQL request: {reason}")),
     };
     // A link must never change anything; to follow something changes nothing.
     let may = |ty| {
@@ -129,6 +130,33 @@ async fn query_or_socket(
     execute(&door, &headers, request).await
 }
 
+/// A request as a link bears it. (async-graphql's own reading knows no `operationName`.)
+fn linked(uri: &Uri) -> Result<Request, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Link {
+        #[serde(default)]
+        query: String,
+        operation_name: Option<String>,
+        variables: Option<String>,
+        extensions: Option<String>,
+    }
+
+    fn json<T: DeserializeOwned + Default>(name: &str, text: Option<String>) -> Result<T, String> {
+        let text = text.filter(|text| !text.is_empty());
+        let value = text.map(|text| serde_json::from_str(&text)).transpose();
+        value
+            .map(Option::unwrap_or_default)
+            .map_err(|error| format!("{name}: {error}"))
+    }
+
+    let Query(link) = Query::<Link>::try_from_uri(uri).map_err(|error| error.body_text())?;
+    let mut request = Request::new(link.query).variables(json("variables", link.variables)?);
+    request.extensions = json("extensions", link.extensions)?;
+    request.operation_name = link.operation_name.filter(|name| !name.is_empty());
+    Ok(request)
+}
+
 async fn execute(door: &Door, headers: &HeaderMap, request: Request) -> Response {
     let caller = match DevClaims::from_headers(headers).and_then(DevClaims::caller) {
         Ok(caller) => caller,
@@ -139,7 +167,7 @@ async fn execute(door: &Door, headers: &HeaderMap, request: Request) -> Response
         return Json(topics.api().execute(request.data(caller)).await).into_response();
     };
     match door.connections.admit(spelling.name()) {
-        Some(connected) => streams::answer(spelling, request, caller, topics.clone(), connected),
+        Some(connected) => streams::answer(spelling, request, caller, door.terms.clone(), connected),
         None => {
             let later = [(header::RETRY_AFTER, "5")];
             let refusal = refused(

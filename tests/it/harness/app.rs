@@ -115,7 +115,12 @@ impl TestApp {
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}/graphql", self.running().address)
+        format!("http://{}/graphql", self.address())
+    }
+
+    /// `127.0.0.1:PORT`
+    pub fn address(&self) -> String {
+        self.running().address.to_string()
     }
 
     pub fn running(&self) -> &Running {

@@ -2,6 +2,7 @@
 
 mod answers;
 mod app;
+mod figures;
 mod pages;
 mod process;
 mod redis;
@@ -11,9 +12,11 @@ mod socket;
 mod spans;
 mod waiting;
 mod watcher;
+mod wire;
 
 pub use answers::*;
 pub use app::{Caller, TestApp, at, both_partitions, date, spawn_app};
+pub use figures::{crowd, crowd_becomes, live_figure, resident_kib};
 pub use pages::{Entries, PageInfo, Way, entries};
 pub use process::{Place, Server, is_alive, run, signal, tallyboard};
 pub use redis::{Line, OwnRedis};
@@ -22,3 +25,4 @@ pub use socket::Socket;
 pub use spans::*;
 pub use waiting::eventually;
 pub use watcher::{Got, Watched, Watcher};
+pub use wire::{Came, Kind, Wire, frame, head, part, subscribe};
