@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use async_graphql::futures_util::stream::BoxStream;
-use async_graphql::{Data, Executor, Request, Response, ServerError};
+use async_graphql::{Data, Executor, Request, Response, ServerError, ServerResult};
 use futures::{StreamExt, stream};
 
-use super::{TallyboardSchema, defaults, root};
+use super::{TallyboardSchema, defaults, document, root};
 
 /// The API, ready to be executed; clones share it.
 #[derive(Clone)]
@@ -28,7 +28,9 @@ impl Api {
 
     /// Answers a query or a mutation.
     pub async fn execute(&self, mut request: Request) -> Response {
-        defaults::fill_in(&mut request);
+        if let Err(error) = prepare(&mut request) {
+            return refusal(error);
+        }
         coded(self.0.execute(request).await)
     }
 
@@ -48,19 +50,31 @@ impl Executor for Api {
         mut request: Request,
         session_data: Option<Arc<Data>>,
     ) -> BoxStream<'static, Response> {
-        defaults::fill_in(&mut request);
-        let typenames = match root::leave_one_field(&mut request) {
+        let prepared = prepare(&mut request).and_then(|()| root::leave_one_field(&mut request));
+        let typenames = match prepared {
             Ok(typenames) => typenames,
-            Err(error) => {
-                let refused = Response::from_errors(vec![error]);
-                return stream::once(async { coded(refused) }).boxed();
-            }
+            Err(error) => return stream::once(async { refusal(error) }).boxed(),
         };
         let answers = Executor::execute_stream(&self.0, request, session_data);
         answers
             .map(move |answer| coded(root::with_typenames(answer, &typenames)))
             .boxed()
     }
+}
+
+/// What is done with every request before it is executed.
+fn prepare(request: &mut Request) -> ServerResult<()> {
+    if let Ok(document) = request.parsed_query()
+        && !document::is_bearable(document)
+    {
+        return Err(ServerError::new("the document selects too much", None));
+    }
+    defaults::fill_in(request);
+    Ok(())
+}
+
+fn refusal(error: ServerError) -> Response {
+    coded(Response::from_errors(vec![error]))
 }
 
 /// A code for every error: what async-graphql refuses by itself, before a resolver runs (documents that do not parse, do

@@ -5,7 +5,7 @@
 
 use async_graphql::Request;
 
-use crate::live::operation::chosen;
+use super::document::chosen;
 
 /// Adds the variables that were left out and have a default.
 pub fn fill_in(request: &mut Request) {

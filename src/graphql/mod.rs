@@ -6,6 +6,7 @@
 pub mod access;
 pub mod api;
 mod defaults;
+pub mod document;
 pub mod identity;
 pub mod page_info;
 mod root;

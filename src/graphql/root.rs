@@ -19,9 +19,6 @@ const ROOT: &str = "Subscription";
 /// Deeper fragments within fragments than this are left to validation, which refuses circles.
 const DEEPEST: usize = 32;
 
-/// More than any sensible document has at its root: fragments that spread others twice double at each step.
-const MOST: usize = 1_000;
-
 /// Brings a request for a subscription into the form that async-graphql executes rightly; answers with the keys of
 /// `__typename` that are to be answered beside the field. Other requests stay as they are.
 pub fn leave_one_field(request: &mut Request) -> ServerResult<Vec<Name>> {
@@ -54,7 +51,8 @@ fn spread(
         DocumentOperations::Single(operation) => Some(operation),
         DocumentOperations::Multiple(operations) => match name {
             Some(name) => operations.get_mut(name),
-            None => operations.values_mut().next(),
+            None if operations.len() == 1 => operations.values_mut().next(),
+            None => None,
         },
     };
     let Some(operation) = operation.filter(|operation| operation.node.ty == OperationType::Subscription)
@@ -72,15 +70,19 @@ fn spread(
         0,
         &mut flat,
     );
-    if flat.len() > MOST {
-        return Err(ServerError::new("the subscription selects too much", Some(pos)));
-    }
     let mut fields: Vec<Name> = Vec::new();
     for mut item in flat {
         if let Selection::Field(field) = &mut item.node {
             let key = &field.node.response_key().node;
             if field.node.name.node == "__typename" {
-                typenames.push(key.clone());
+                let mut conditions = field
+                    .node
+                    .directives
+                    .iter()
+                    .filter(|directive| is_condition(directive));
+                if conditions.all(|condition| holds(condition, variables)) {
+                    typenames.push(key.clone());
+                }
                 continue;
             }
             if !fields.contains(key) {
@@ -95,7 +97,7 @@ fn spread(
         }
         set.items.push(item);
     }
-    if fields.len() > 1 || set.items.is_empty() {
+    if fields.len() > 1 || set.items.is_empty() || typenames.iter().any(|key| fields.contains(key)) {
         return Err(ServerError::new(
             "a subscription has exactly one field at its root",
             Some(pos),
@@ -119,9 +121,6 @@ fn flatten(
     flat: &mut Vec<Positioned<Selection>>,
 ) {
     for mut item in items {
-        if flat.len() > MOST {
-            return; // and the caller refuses it
-        }
         let with = |own: &[Positioned<Directive>]| [directives, own].concat();
         match &mut item.node {
             Selection::Field(field) => {

@@ -1,8 +1,8 @@
 //! Which fields answer everybody alike.
 //!
 //! Owns the directive `@shared` and its reading back from the schema: a live operation that selects shared fields only is
-//! executed once for all its subscribers, any other once for each user. Whoever adds a field need do nothing: what is not
-//! marked is not shared.
+//! executed once for all its subscribers, any other once for each user. A mark on an object is one on each of its fields, also on
+//! those that are added later: whoever adds a private one gives it to another object. A test keeps the list of what is shared.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -10,6 +10,9 @@ use chrono::{DateTime, Utc};
 use super::{BoardOrder, score};
 use crate::ids::MAX_SAFE_INT;
 
+/// How often a followed heat is shown anew while nothing else changes.
+pub const COOLING: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Above every logarithm that matters: what came more than so many half-lives before the base has no weight left.
 pub const OFFSET: f64 = 1_100.0;
 

@@ -2,8 +2,9 @@
 //!
 //! Read [`plan`] (how points and ties fit into 53 bits), [`score`] and [`heat`] (what keys mean), [`span`] (which sets a
 //! question is about), then the store: [`submit`] and [`remove`] (writing), [`standings`] and [`pages`] (reading),
-//! [`windows`] (the turn of the day), [`upkeep`] (what time does to boards). [`ranking`] has the rules of places,
-//! [`graphql`] is the face.
+//! [`windows`] (the turn of the day), [`upkeep`] (what time does to boards). [`ranking`] has the rules of places. What
+//! followers need is [`version`] (has it changed), [`seen`] (many users' places at once), [`moves`] (from one top to the
+//! next) and [`touch`] (profiles that are shown). [`graphql`] is the face.
 
 pub mod board;
 pub mod graphql;

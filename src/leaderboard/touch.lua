@@ -9,7 +9,7 @@ local function touch(k, a, user)
     end
     if there then
       redis.call('INCR', version)
-      redis.call('PUBLISH', ARGV[a], 'board ' .. ARGV[at])
+      redis.call('PUBLISH', ARGV[a], 'board ' .. ARGV[at] .. ' ' .. user)
     end
     k = k + 1 + tonumber(ARGV[at + 1])
   end

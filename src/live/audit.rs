@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use tokio::time::{sleep, timeout};
 
+use super::changes::Reading;
 use crate::app::App;
 use crate::keyspace::Unavailable;
 
@@ -36,10 +37,13 @@ pub async fn look(app: &App) -> Result<(), Unavailable> {
             continue;
         }
         let counted = app.boards.version(&board).await?;
-        // One who leaves meanwhile counts as caught up.
-        let caught_up = followers
-            .iter_mut()
-            .map(|seen| async { seen.wait_for(|seen| !seen.is_behind(&counted)).await.is_ok() });
+        // Who has been woken and did not come along yet, such as a slow client of the old protocol, has missed nothing; nor
+        // has one who leaves meanwhile.
+        let newest = app.changes.newest_pulse(&board);
+        let caught_up = followers.iter_mut().map(|seen| async {
+            let knows = |seen: &Reading| !seen.version.is_behind(&counted) || seen.pulse < newest;
+            seen.wait_for(knows).await.is_ok()
+        });
         if timeout(ON_ITS_WAY, join_all(caught_up)).await.is_err() && app.changes.hearing() {
             tracing::warn!(%board, "changes were missed: a message got lost");
             app.changes.missed(&board);

@@ -4,7 +4,7 @@
 //! interval. What they then do is theirs. Messages may get lost, so a pulse only says "look again"; after every gap in
 //! hearing everybody is told that there was one.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -48,6 +48,8 @@ pub struct Pulse {
 pub struct Heard {
     pulse: u64,
     moved: HashMap<UserId, Vec<Step>>,
+    /// Whose profile has changed.
+    touched: HashSet<UserId>,
 }
 
 /// Where somebody was and is within one span, and when that was heard last.
@@ -88,6 +90,16 @@ impl Pulse {
     }
 }
 
+impl Pulse {
+    /// Whether what others see of one of `users` has changed after the pulse `number`, as far as is still known.
+    pub fn looks_different(&self, number: u64, users: &[&UserId]) -> bool {
+        let later = self.heard.iter().filter(|heard| heard.pulse > number);
+        later
+            .into_iter()
+            .any(|heard| users.iter().any(|&user| heard.touched.contains(user)))
+    }
+}
+
 /// Who is woken by what. The listening ends when this is dropped.
 pub struct Changes {
     shared: Arc<Shared>,
@@ -116,14 +128,22 @@ struct BoardEar {
 #[derive(Default)]
 struct Readings {
     next: AtomicU64,
-    all: Mutex<HashMap<u64, watch::Receiver<Version>>>,
+    all: Mutex<HashMap<u64, watch::Receiver<Reading>>>,
+}
+
+/// What a follower has read.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    /// The newest version.
+    pub version: Version,
+    /// As of which pulse.
+    pub pulse: u64,
 }
 
 /// The ear of one follower of a board.
 pub struct Listener {
     pulses: watch::Receiver<Pulse>,
-    /// The newest version that it has read.
-    seen: watch::Sender<Version>,
+    seen: watch::Sender<Reading>,
     readings: Arc<Readings>,
     number: u64,
 }
@@ -132,7 +152,7 @@ impl Listener {
     fn new(ear: &BoardEar) -> Listener {
         let listener = Listener {
             pulses: ear.pulse.subscribe(),
-            seen: watch::channel(Version::default()).0,
+            seen: watch::channel(Reading::default()).0,
             readings: ear.readings.clone(),
             number: ear.readings.next.fetch_add(1, Ordering::Relaxed),
         };
@@ -146,9 +166,12 @@ impl Listener {
         self.pulses.clone()
     }
 
-    /// It has read the board at this version.
-    pub fn saw(&self, version: &Version) {
-        self.seen.send_if_modified(|seen| seen.advance(version));
+    /// It has read the board at this version, woken by this pulse.
+    pub fn saw(&self, version: &Version, pulse: &Pulse) {
+        self.seen.send_modify(|seen| {
+            seen.version.advance(version);
+            seen.pulse = pulse.number;
+        });
     }
 }
 
@@ -159,7 +182,7 @@ impl Drop for Listener {
 }
 
 impl Readings {
-    fn all(&self) -> MutexGuard<'_, HashMap<u64, watch::Receiver<Version>>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<u64, watch::Receiver<Reading>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -226,10 +249,16 @@ impl Changes {
     }
 
     /// What each follower of each board has read.
-    pub fn followed(&self) -> Vec<(BoardId, Vec<watch::Receiver<Version>>)> {
+    pub fn followed(&self) -> Vec<(BoardId, Vec<watch::Receiver<Reading>>)> {
         let read = |ear: &BoardEar| ear.readings.all().values().cloned().collect();
         let boards = self.shared.boards.iter();
         boards.map(|(board, ear)| (board.clone(), read(ear))).collect()
+    }
+
+    /// The newest pulse of `board`.
+    pub fn newest_pulse(&self, board: &BoardId) -> u64 {
+        let ear = self.shared.boards.get(board);
+        ear.map_or(0, |ear| ear.pulse.borrow().number)
     }
 
     /// Changes of `board` were missed.
@@ -357,11 +386,15 @@ impl BoardEar {
 
 impl Gathered {
     fn add(&mut self, scored: Scored) {
-        if self.heard.moved.len() >= MOST_MOVED {
+        if self.heard.moved.len() + self.heard.touched.len() >= MOST_MOVED {
             self.overflown = true;
             self.heard.moved.clear();
         }
         if self.overflown {
+            return;
+        }
+        if scored.moved.is_empty() {
+            self.heard.touched.insert(scored.user);
             return;
         }
         let steps = self.heard.moved.entry(scored.user).or_default();

@@ -116,6 +116,8 @@ struct Follower<F: Followed> {
     due: bool,
     /// Not to be read before this, after a failure.
     not_before: Option<Instant>,
+    /// Whether an older state than is known was read last: said once.
+    saw_older: bool,
 }
 
 impl<F: Followed> Follower<F> {
@@ -126,6 +128,7 @@ impl<F: Followed> Follower<F> {
             known: None,
             due: true,
             not_before: None,
+            saw_older: false,
         }
     }
 
@@ -181,6 +184,11 @@ impl<F: Followed> Follower<F> {
             }
         };
         self.due = false;
+        // Else it was read anew because of time, or of a failure, and nothing lags.
+        let woken = self
+            .known
+            .as_ref()
+            .is_some_and(|known| known.pulse != pulse.number);
         let step = match &self.known {
             None => Step::Anew(UpdateCause::Snapshot),
             Some(known) => match self.followed.step(&known.state, &state) {
@@ -191,19 +199,24 @@ impl<F: Followed> Follower<F> {
         };
         let cause = match step {
             Step::Same => {
+                // Nobody needs to be told, but whoever joins gets what is true now.
                 if let Some(known) = &mut self.known {
+                    known.state = Arc::new(state);
                     (known.pulse, known.at) = (pulse.number, Instant::now());
                 }
                 return None;
             }
             Step::Back => {
-                tracing::warn!("Redis answered with an older state than was read before; trying on");
+                if !std::mem::replace(&mut self.saw_older, true) {
+                    tracing::warn!("Redis answered with an older state than was read before; trying on");
+                }
                 self.again_later();
                 return None;
             }
             Step::Changed => UpdateCause::Changed,
             Step::Anew(cause) => cause,
         };
+        self.saw_older = false;
         Some(News {
             cause,
             known: Known {
@@ -212,7 +225,7 @@ impl<F: Followed> Follower<F> {
                 gaps: pulse.gaps,
                 at: Instant::now(),
             },
-            heard_at: pulse.heard_at,
+            heard_at: pulse.heard_at.filter(|_| woken),
         })
     }
 
@@ -274,7 +287,12 @@ impl<F: Followed> ForTopic<F> {
                 return Some(update);
             }
             tokio::select! {
-                ask = self.end.asked() => self.owed.push(ask?),
+                ask = self.end.asked() => {
+                    let ask = ask?;
+                    if !self.owed.contains(&ask) {
+                        self.owed.push(ask);
+                    }
+                }
                 more = self.follower.wait() => match more {
                     true => if let Some(update) = self.look().await {
                         return Some(update);

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_graphql::futures_util::stream::BoxStream;
 use async_graphql::{Data, Executor, Request, Response, ServerError};
@@ -12,6 +13,8 @@ use async_graphql_axum::{GraphQLProtocol, GraphQLWebSocket};
 use axum::extract::ws::WebSocket;
 use futures::StreamExt;
 use futures::stream;
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use super::connections::Connected;
 use super::gauges::{Counted, Gauges};
@@ -31,16 +34,26 @@ pub async fn serve(mut stream: WebSocket, protocol: GraphQLProtocol, terms: Term
         gauges: terms.topics.gauges().clone(),
     };
     let identify = terms.identify;
+    let named = Arc::new(Notify::new());
+    let init = Duration::from_secs(terms.live.init_timeout_seconds);
     let (sink, messages) = (&mut stream).split();
-    let socket = GraphQLWebSocket::new_with_pair(sink, messages, executor, protocol).on_connection_init(
+    let socket = GraphQLWebSocket::new_with_pair(sink, messages, executor, protocol).on_connection_init({
+        let named = named.clone();
         move |payload| async move {
             let mut data = Data::default();
             data.insert(identify(payload)?);
+            named.notify_one();
             Ok(data)
-        },
-    );
+        }
+    });
+    let unnamed = async {
+        if timeout(init, named.notified()).await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    };
     tokio::select! {
         () = socket.serve() => {}
+        () = unnamed => refuse(stream, Close::init_timeout()).await,
         () = connected.time_to_go() => refuse(stream, Close::going_away()).await,
     }
 }

@@ -1,7 +1,7 @@
 //! What a script says on the channel of changes.
 //!
 //! Owns the reading of a message: `board points`, and for a score `board points amy 2026-11-30 -5 -7 all - -7`: who, and
-//! for each span the key before (`-`: was not there) and after. Pure; `leaderboard/score.lua` writes them.
+//! for each span the key before (`-`: was not there) and after. Without spans, what others see of that user has changed. Pure; `leaderboard/score.lua` writes them.
 
 use crate::ids::{BoardId, UserId};
 
@@ -19,7 +19,7 @@ pub struct BoardChanged {
 pub struct Scored {
     /// Who.
     pub user: UserId,
-    /// In each span that the score changed.
+    /// In each span that the score changed; in none if only the user's profile changed.
     pub moved: Vec<Moved>,
 }
 

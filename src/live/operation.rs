@@ -27,23 +27,24 @@ pub struct Canonical {
     pub shared: bool,
 }
 
-/// The operation that a request means; `None` if the document has none of that name.
-pub fn chosen<'d>(document: &'d ExecutableDocument, name: Option<&str>) -> Option<&'d OperationDefinition> {
-    let mut operations = document.operations.iter();
-    let chosen = match name {
-        None => operations.next().filter(|_| operations.next().is_none()),
-        Some(name) => operations.find(|(known, _)| known.is_some_and(|known| known == name)),
-    };
-    chosen.map(|(_, operation)| &operation.node)
+/// Why an operation has no canonical form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoForm {
+    /// It would be too long.
+    #[error("the subscription selects too much")]
+    TooLong,
+    /// Two fields of different names or arguments have one key in the answer.
+    #[error("two different fields would have the same key in the answer; name one of them otherwise")]
+    Conflict,
 }
 
-/// The canonical form of `operation`; `None` if it is too long.
+/// The canonical form of `operation`.
 pub fn canonical(
     document: &ExecutableDocument,
     operation: &OperationDefinition,
     variables: &Variables,
     marks: &Marks,
-) -> Option<Canonical> {
+) -> Result<Canonical, NoForm> {
     let root = match operation.ty {
         OperationType::Query => "Query",
         OperationType::Mutation => "Mutation",
@@ -54,13 +55,18 @@ pub fn canonical(
         operation,
         variables,
         marks,
+        conflict: false,
         out: Canonical {
             text: String::new(),
             shared: true,
         },
     };
     writer.selections(root, &[&operation.selection_set.node]);
-    (writer.out.text.len() <= LONGEST).then_some(writer.out)
+    match writer.out {
+        _ if writer.conflict => Err(NoForm::Conflict),
+        out if out.text.len() > LONGEST => Err(NoForm::TooLong),
+        out => Ok(out),
+    }
 }
 
 struct Writer<'a> {
@@ -68,6 +74,7 @@ struct Writer<'a> {
     operation: &'a OperationDefinition,
     variables: &'a Variables,
     marks: &'a Marks,
+    conflict: bool,
     out: Canonical,
 }
 
@@ -138,26 +145,25 @@ impl<'a> Writer<'a> {
         }
         self.out.text.push_str(name);
         let known = self.marks.field(ty, name).cloned();
-        let given = self.arguments(field, known.as_ref().map(|known| &known.defaults));
+        let given = self.given(field);
+        // Validation compares fields of one parent only. Here they may come from several that are merged.
+        self.conflict |= same
+            .iter()
+            .any(|other| other.name.node != name || self.given(other) != given);
+        self.arguments(&given, known.as_ref().map(|known| &known.defaults));
         if name == "__typename" {
             return;
         }
-        let Some(known) = known else {
-            self.out.shared = false;
-            return;
-        };
-        self.out.shared &=
-            known.is_shared(|argument| given.get(argument).is_some_and(|value| *value != Value::Null));
+        self.out.shared &= known.as_ref().is_some_and(|known| {
+            known.is_shared(|argument| given.get(argument).is_some_and(|value| *value != Value::Null))
+        });
+        let answers = known.map(|known| known.answers).unwrap_or_default();
         let sets: Vec<&SelectionSet> = same.iter().map(|field| &field.selection_set.node).collect();
-        self.selections(&known.answers, &sets);
+        self.selections(&answers, &sets);
     }
 
-    /// Writes the arguments, sorted, those left out that say the default; answers with what was given.
-    fn arguments(
-        &mut self,
-        field: &Field,
-        defaults: Option<&BTreeMap<String, Value>>,
-    ) -> BTreeMap<String, Value> {
+    /// The arguments that a field was given, with the variables put in.
+    fn given(&self, field: &Field) -> BTreeMap<String, Value> {
         let mut given = BTreeMap::new();
         for (name, value) in &field.arguments {
             let mut missing = false;
@@ -173,6 +179,11 @@ impl<'a> Writer<'a> {
                 given.insert(name.node.to_string(), value);
             }
         }
+        given
+    }
+
+    /// Writes the arguments, sorted, those left out that say the default.
+    fn arguments(&mut self, given: &BTreeMap<String, Value>, defaults: Option<&BTreeMap<String, Value>>) {
         let default = |name: &String| defaults.and_then(|defaults| defaults.get(name));
         let said = given.iter().filter(|(name, value)| default(name) != Some(value));
         let said: Vec<String> = said
@@ -181,7 +192,6 @@ impl<'a> Writer<'a> {
         if !said.is_empty() {
             self.out.text.push_str(&format!("({})", said.join(" ")));
         }
-        given
     }
 
     fn variable(&self, name: &Name) -> Option<Value> {
@@ -249,12 +259,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::graphql::document::chosen;
 
     fn asked(query: &str, variables: serde_json::Value) -> Canonical {
         let document = parse_query(query).unwrap();
-        let operation = chosen(&document, None).unwrap();
+        form(&document, variables).unwrap()
+    }
+
+    fn form(document: &ExecutableDocument, variables: serde_json::Value) -> Result<Canonical, NoForm> {
+        let operation = chosen(document, None).unwrap();
         let marks = Marks::read(&crate::graphql::sdl());
-        canonical(&document, operation, &Variables::from_json(variables), &marks).unwrap()
+        canonical(document, operation, &Variables::from_json(variables), &marks)
     }
 
     #[test]
@@ -335,5 +350,35 @@ mod tests {
         let own = "subscription ($u: ID) { rankChanged(board: \"points\", userId: $u) { previousRank } }";
         assert!(!asked(own, json!({})).shared);
         assert!(asked(own, json!({ "u": "amy" })).shared);
+    }
+
+    #[test]
+    fn two_fields_of_one_key_are_one_question_or_none() {
+        let query = |selected: &str| {
+            format!("subscription {{ leaderboardChanged(board: \"points\") {{ {selected} }} }}")
+        };
+        let merged = |selected: &str| form(&parse_query(query(selected)).unwrap(), json!({}));
+        let one = "leaderboard { standing(userId: \"amy\") { rank points } }";
+        let two = "leaderboard { standing(userId: \"amy\") { rank } } leaderboard { standing(userId: \"amy\") { points } }";
+        assert_eq!(merged(two), merged(one));
+        for conflict in [
+            "leaderboard { standing(userId: \"amy\") { rank } } leaderboard { standing { points } }",
+            "leaderboard { top(first: 1) { rank } } ... on LeaderboardUpdate { leaderboard { top(first: 3) { rank } } }",
+            "leaderboard { x: id } leaderboard { x: version }",
+        ] {
+            assert_eq!(merged(conflict), Err(NoForm::Conflict), "{conflict}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_told_apart_and_not_shared() {
+        let marks = Marks::read("type Query { a: Int }");
+        let form = |query: &str| {
+            let document = parse_query(query).unwrap();
+            let operation = chosen(&document, None).unwrap();
+            canonical(&document, operation, &Variables::default(), &marks).unwrap()
+        };
+        let (one, other) = (form("subscription { x { a } }"), form("subscription { x { b } }"));
+        assert!(!one.shared && one.text != other.text);
     }
 }

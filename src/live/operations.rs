@@ -18,7 +18,13 @@ use crate::graphql::access::Caller;
 
 /// The operations of one connection, by their ids.
 #[derive(Default)]
-pub struct Operations(StreamMap<String, Pin<Box<dyn Stream<Item = String> + Send>>>);
+pub struct Operations(StreamMap<String, Pin<Box<dyn Stream<Item = Said> + Send>>>);
+
+/// A message of an operation. With its last one an operation is over and its id is free.
+enum Said {
+    More(String),
+    Last(String),
+}
 
 impl Operations {
     /// Whether an operation of that id goes on.
@@ -45,18 +51,28 @@ impl Operations {
     /// The next message of any of them; pending while there is none.
     pub async fn next(&mut self) -> String {
         match self.0.next().await {
-            Some((_, message)) => message,
+            Some((id, said)) => self.sent(&id, said),
             None => std::future::pending().await,
         }
     }
 
     /// Another message, if one is ready.
     pub fn ready(&mut self) -> Option<String> {
-        if self.0.len() < 2 {
-            return None; // a single operation has just said what it had to say
+        if self.0.is_empty() {
+            return None;
         }
-        let (_, message) = self.0.next().now_or_never()??;
-        Some(message)
+        let (id, said) = self.0.next().now_or_never()??;
+        Some(self.sent(&id, said))
+    }
+
+    fn sent(&mut self, id: &str, said: Said) -> String {
+        match said {
+            Said::More(message) => message,
+            Said::Last(message) => {
+                self.0.remove(id);
+                message
+            }
+        }
     }
 }
 
@@ -66,31 +82,31 @@ fn course(
     request: Request,
     caller: Caller,
     topics: Topics,
-) -> impl Stream<Item = String> + Send {
+) -> impl Stream<Item = Said> + Send {
     stream! {
         match topics.ask(request, &caller).await {
-            Asked::Refused(errors) => yield operation.error(&errors),
+            Asked::Refused(errors) => yield Said::Last(operation.error(&errors)),
             Asked::Once(request) => {
                 let response = topics.api().execute(*request).await;
                 match as_json(&response) {
                     Ok(payload) => {
-                        yield operation.next(&payload);
-                        yield operation.complete();
+                        yield Said::More(operation.next(&payload));
+                        yield Said::Last(operation.complete());
                     }
-                    Err(errors) => yield operation.error(&errors),
+                    Err(errors) => yield Said::Last(operation.error(&errors)),
                 }
             }
             Asked::Subscription(mut joined) => {
                 while let Some(answer) = joined.next().await {
                     match answer {
-                        Ok(payload) => yield operation.next(&payload),
+                        Ok(payload) => yield Said::More(operation.next(&payload)),
                         Err(errors) => {
-                            yield operation.error(&errors);
+                            yield Said::Last(operation.error(&errors));
                             return;
                         }
                     }
                 }
-                yield operation.complete();
+                yield Said::Last(operation.complete());
             }
         }
     }

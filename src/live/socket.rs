@@ -91,8 +91,13 @@ pub async fn serve(stream: WebSocket, terms: Terms, connected: Connected) {
     };
     let end = socket.run().await;
     let Socket {
-        out, events, terms, ..
-    } = socket; // the operations end here
+        out,
+        events,
+        terms,
+        operations,
+        ..
+    } = socket;
+    drop(operations); // they end before the farewell
     let rest = events.filter_map(|event| async {
         if let Event::Said(said) = event {
             Some(said)
@@ -177,7 +182,6 @@ impl Socket {
     async fn run(&mut self) -> End {
         loop {
             let step = tokio::select! {
-                biased; // what is ready to be sent is sent first
                 text = self.operations.next() => self.say_all(text).await,
                 event = self.events.next() => match event {
                     Some(event) => self.met(event).await,

@@ -126,7 +126,7 @@ impl Topic {
             refused,
             states,
             waiting: Vec::new(),
-            made: Vec::new(),
+            failed: None,
             gauges,
         };
         (Topic { wants, states: seen }, task.run(wanted))
@@ -199,8 +199,8 @@ struct Task {
     refused: Arc<AtomicBool>,
     states: watch::Sender<Option<Published>>,
     waiting: Vec<Want>,
-    /// The full answers that were made of the state that is known.
-    made: Vec<(UpdateCause, Published)>,
+    /// The errors of an operation that failed as a whole.
+    failed: Option<Arc<str>>,
     gauges: Arc<Gauges>,
 }
 
@@ -214,16 +214,22 @@ impl Task {
                 },
                 response = self.responses.next() => match response {
                     Some(response) => self.answered(&response),
-                    None => return,
+                    None => break,
                 },
             }
+        }
+        wants.close();
+        while let Ok(want) = wants.try_recv() {
+            self.wanted(want);
         }
     }
 
     fn wanted(&mut self, want: Want) {
-        if let Some((_, made)) = self.made.iter().find(|(cause, _)| *cause == want.cause) {
-            return give(want, Ok(made.clone()));
+        if let Some(errors) = &self.failed {
+            return give(want, Err(errors.clone()));
         }
+        // Who left while Redis was away must not be kept in mind for as long as it is.
+        self.waiting.retain(|waiting| !waiting.reply.is_closed());
         let asked = self.waiting.iter().any(|waiting| waiting.cause == want.cause);
         if !asked && self.asks.send(want.cause).is_err() {
             return; // the operation has ended, and so does the topic
@@ -239,6 +245,7 @@ impl Task {
         let Ok(note) = self.notes.try_recv() else {
             // Not an update: the operation itself failed.
             let errors: Arc<str> = errors_of(response).into();
+            self.failed = Some(errors.clone());
             return self
                 .waiting
                 .drain(..)
@@ -259,14 +266,12 @@ impl Task {
                 self.waiting = waiting;
                 let given: Vec<Want> = given;
                 given.into_iter().for_each(|want| give(want, Ok(full.clone())));
-                self.made.push((cause, full));
             }
             Note::News {
                 number,
                 full,
                 heard_at,
             } => {
-                self.made.clear();
                 if let Some(heard_at) = heard_at {
                     self.gauges.lag.observe(heard_at.elapsed().as_secs_f64());
                 }

@@ -4,6 +4,7 @@
 //! the same and may see the same, or begins one. A topic ends with its last subscriber.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_graphql::parser::types::{ExecutableDocument, OperationType};
@@ -13,10 +14,11 @@ use tokio::task::AbortHandle;
 
 use super::Gauges;
 use super::gauges::Counted;
-use super::operation::{Canonical, canonical, chosen};
+use super::operation::{Canonical, canonical};
 use super::topic::{Mode, Subscriber, Topic, errors_of};
 use crate::graphql::Api;
 use crate::graphql::access::Caller;
+use crate::graphql::document::chosen;
 use crate::graphql::shared::Marks;
 
 /// All topics of a node.
@@ -27,6 +29,7 @@ struct Inner {
     api: Api,
     marks: Marks,
     topics: Mutex<HashMap<Key, Entry>>,
+    begun: AtomicU64,
     gauges: Arc<Gauges>,
 }
 
@@ -39,6 +42,8 @@ struct Key {
 
 struct Entry {
     topic: Topic,
+    /// Tells topics of one key apart that follow each other.
+    began: u64,
     subscribers: usize,
     task: AbortHandle,
     _counted: Counted,
@@ -58,6 +63,7 @@ pub enum Asked {
 pub struct Joined {
     subscriber: Subscriber,
     key: Key,
+    began: u64,
     topics: Topics,
     _counted: Counted,
 }
@@ -71,7 +77,7 @@ impl Joined {
 
 impl Drop for Joined {
     fn drop(&mut self) {
-        self.topics.leave(&self.key);
+        self.topics.leave(&self.key, self.began);
     }
 }
 
@@ -82,6 +88,7 @@ impl Topics {
             marks: Marks::read(&api.sdl()),
             api,
             topics: Mutex::default(),
+            begun: AtomicU64::new(0),
             gauges,
         }))
     }
@@ -129,14 +136,11 @@ impl Topics {
         if let Some(response) = refused.next().await {
             return Err(response);
         }
+        let refusal = |reason: String| Response::from_errors(vec![bad_input(reason)]);
         let operation = chosen(&question.document, question.name.as_deref());
-        operation
-            .and_then(|operation| {
-                canonical(&question.document, operation, &question.variables, &self.0.marks)
-            })
-            .ok_or_else(|| {
-                Response::from_errors(vec![ServerError::new("the subscription selects too much", None)])
-            })
+        let operation = operation.ok_or_else(|| refusal("name the operation".into()))?;
+        canonical(&question.document, operation, &question.variables, &self.0.marks)
+            .map_err(|none| refusal(none.to_string()))
     }
 
     fn join(&self, question: Question, canonical: Canonical, caller: &Caller) -> Joined {
@@ -145,12 +149,15 @@ impl Topics {
             caller: (!canonical.shared).then(|| caller.name()),
         };
         let mut topics = self.0.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that has ended by itself is still there for those who have not noticed.
+        topics.retain(|known, entry| *known != key || !entry.task.is_finished());
         let entry = topics
             .entry(key.clone())
             .or_insert_with(|| self.begin(question, caller));
         entry.subscribers += 1;
         Joined {
             subscriber: entry.topic.subscribe(),
+            began: entry.began,
             key,
             topics: self.clone(),
             _counted: Counted::one(&self.0.gauges.subscriptions),
@@ -162,21 +169,33 @@ impl Topics {
         let (topic, task) = Topic::new(execute, self.0.gauges.clone());
         Entry {
             topic,
+            began: self.0.begun.fetch_add(1, Ordering::Relaxed),
             subscribers: 0,
             task: tokio::spawn(task).abort_handle(),
             _counted: Counted::one(&self.0.gauges.topics),
         }
     }
 
-    fn leave(&self, key: &Key) {
+    fn leave(&self, key: &Key, began: u64) {
         let mut topics = self.0.topics.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(entry) = topics.get_mut(key) else { return };
+        let Some(entry) = topics.get_mut(key).filter(|entry| entry.began == began) else {
+            return;
+        };
         entry.subscribers -= 1;
         if entry.subscribers == 0 {
             entry.task.abort();
             topics.remove(key);
         }
     }
+}
+
+fn bad_input(reason: String) -> ServerError {
+    let mut error = ServerError::new(reason, None);
+    error
+        .extensions
+        .get_or_insert_default()
+        .set("code", "BAD_USER_INPUT");
+    error
 }
 
 /// An operation as somebody sent it, to be executed more than once.

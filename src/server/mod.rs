@@ -171,13 +171,20 @@ impl Running {
 /// given up: what bounds streams and old sockets that stall.
 const UNTAKEN: Duration = Duration::from_secs(30);
 
-/// Sends small messages at once, and gives up on clients that take nothing.
+/// How long a connection may be silent before the system asks whether the other side is still there.
+const SILENT: Duration = Duration::from_secs(60);
+
+/// Sends small messages at once, and gives up on clients that take nothing or are gone without a word.
 fn prepare(stream: &mut TcpStream) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection that waits with small messages");
     }
+    let socket = socket2::SockRef::from(&*stream);
+    if let Err(error) = socket.set_tcp_keepalive(&socket2::TcpKeepalive::new().with_time(SILENT)) {
+        tracing::debug!(%error, "a connection whose end may go unnoticed");
+    }
     #[cfg(target_os = "linux")]
-    if let Err(error) = socket2::SockRef::from(&*stream).set_tcp_user_timeout(Some(UNTAKEN)) {
+    if let Err(error) = socket.set_tcp_user_timeout(Some(UNTAKEN)) {
         tracing::debug!(%error, "a connection that may stall");
     }
 }

@@ -182,9 +182,10 @@ async fn execute(door: &Door, headers: &HeaderMap, request: Request) -> Response
 /// A refusal before execution, in the shape of a GraphQL answer.
 fn refused(status: StatusCode, message: &str) -> Response {
     let mut error = ServerError::new(message, None);
-    error
-        .extensions
-        .get_or_insert_default()
-        .set("code", "BAD_USER_INPUT");
+    let code = match status {
+        StatusCode::SERVICE_UNAVAILABLE => "UNAVAILABLE",
+        _ => "BAD_USER_INPUT",
+    };
+    error.extensions.get_or_insert_default().set("code", code);
     (status, Json(Answer::from_errors(vec![error]))).into_response()
 }

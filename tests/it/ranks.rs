@@ -386,3 +386,57 @@ impl Race {
         ])
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_joins_late_gets_what_is_true_then_also_where_nothing_was_told() {
+    for (partitions, order) in all_kinds() {
+        let race = Race::begin(partitions, order).await;
+        race.score(&[("amy", 50)]).await;
+        let query =
+            "subscription { rankChanged(board: \"race\", userId: \"amy\", span: { period: ALL_TIME }) {
+            cause leaderboard { participants version } standing { rank percentile } } }";
+        let follow = async || {
+            let mut socket = Socket::open(&race.app.anonymous()).await;
+            socket.subscribe(query, json!({})).await;
+            let snapshot = socket.update().await;
+            (socket, snapshot)
+        };
+        let (_early, snapshot) = follow().await;
+        assert_eq!(snapshot["leaderboard"]["participants"], 1);
+        for behind in ["bob", "cat", "dan"] {
+            race.score(&[(behind, 1)]).await;
+        }
+        eventually("a snapshot of what is true now", async || {
+            let (_late, snapshot) = follow().await;
+            snapshot["leaderboard"]["participants"] == 4 && snapshot["standing"]["rank"] == 1
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_name_of_whoever_is_shown_is_told() {
+    for partitions in both_partitions() {
+        let race = Race::begin(partitions, BoardOrder::HighestFirst).await;
+        race.score(&[("bob", 60), ("amy", 50), ("last", 1)]).await;
+        let query =
+            "subscription { rankChanged(board: \"race\", userId: \"amy\", span: { period: ALL_TIME }) {
+            cause previousRank overtakenCount standing { rank user { name } } above { user { name } } } }";
+        let mut socket = Socket::open(&race.app.anonymous()).await;
+        socket.subscribe(query, json!({})).await;
+        socket.update().await;
+        let name = "mutation ($input: ProfileInput!) { setProfile(input: $input) { id } }";
+        let mut names = [json!(null), json!(null)];
+        // Nobody sees `last`, so the next update is of amy's or bob's new name.
+        for (user, shown) in [("last", None), ("amy", Some(0)), ("bob", Some(1))] {
+            let input = json!({ "input": { "userId": user, "name": format!("{user} the great") } });
+            race.app.service().data(name, input).await;
+            let Some(shown) = shown else { continue };
+            names[shown] = json!(format!("{user} the great"));
+            let update = socket.update().await;
+            let told = json!({ "cause": "CHANGED", "previousRank": 2, "overtakenCount": 0,
+                "standing": { "rank": 2, "user": { "name": names[0] } }, "above": { "user": { "name": names[1] } } });
+            assert_eq!(update, told);
+        }
+    }
+}

@@ -234,3 +234,135 @@ async fn a_topic_ends_with_its_last_subscriber_and_another_begins_with_the_state
         crowd_becomes(&app.address(), [0, 0, 0]).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_can_make_a_topic_of_others_answer_something_else() {
+    const SELECTED: &str = "cause leaderboard { standing(userId: \"amy\") { rank points user { id } } }";
+    let plain = format!("subscription {{ leaderboardChanged(board: \"points\") {{ {SELECTED} }} }}");
+    let attacks = [
+        format!(
+            "subscription {{ leaderboardChanged(board: \"points\") {{ {SELECTED} }} leaderboardChanged: __typename }}"
+        ),
+        "subscription { leaderboardChanged(board: \"points\") { cause leaderboard { standing(userId: \"amy\") { rank } }
+           leaderboard { standing { points user { id } } } } }"
+            .to_owned(),
+        "subscription { leaderboardChanged(board: \"points\") { cause leaderboard { standing { rank } }
+           leaderboard { standing(userId: \"amy\") { points user { id } } } } }"
+            .to_owned(),
+    ];
+    let app = spawn_app().await;
+    app.service().score("points", "amy", 5).await;
+    app.service().score("points", "mallory", 9).await;
+    let mut mallory = Wire::open(&app.address(), app.user("mallory").claims()).await;
+    for attack in &attacks {
+        mallory.send(subscribe("attack", attack)).await;
+        let refused = mallory.answer().await;
+        assert_eq!(refused["type"], "error", "{attack}: {refused}");
+        assert_eq!(refused["payload"][0]["extensions"]["code"], "BAD_USER_INPUT");
+    }
+    // A key that is left out is not answered, to nobody.
+    let skipped = format!(
+        "subscription {{ leaderboardChanged(board: \"points\") {{ {SELECTED} }} x: __typename @skip(if: true) }}"
+    );
+    let mut amy = Wire::open(&app.address(), json!({})).await;
+    let (first_of_all, then) = (
+        first(&mut mallory, "1", &skipped, json!({})).await,
+        first(&mut amy, "1", &plain, json!({})).await,
+    );
+    assert_eq!((first_of_all.get("x"), &first_of_all), (None, &then));
+    assert_eq!(then["leaderboardChanged"]["leaderboard"]["standing"]["points"], 5);
+    assert_eq!(crowd(&app.address()).await, [2, 2, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_spreads_to_more_than_anybody_can_walk_through_is_refused_at_once() {
+    let doubling = |root: &str| {
+        let fragments: String = (0..40)
+            .map(|i| {
+                format!(
+                    "fragment F{i} on {root} {{ ...F{next} ...F{next} }} ",
+                    next = i + 1
+                )
+            })
+            .collect();
+        fragments
+    };
+    let app = spawn_app().await;
+    let wide: String = (0..2_000).map(|i| format!("a{i}: cause ")).collect();
+    let again = "...F ".repeat(500);
+    let documents = [
+        format!(
+            "subscription {{ ...F0 }} {} fragment F40 on Subscription {{ leaderboardChanged(board: \"points\") {{ cause }} }}",
+            doubling("Subscription")
+        ),
+        format!(
+            "subscription {{ leaderboardChanged(board: \"points\") {{ ...F0 }} }} {} fragment F40 on LeaderboardUpdate {{ cause }}",
+            doubling("LeaderboardUpdate")
+        ),
+        format!(
+            "subscription {{ {again} }} fragment F on Subscription {{ leaderboardChanged(board: \"points\") {{ {wide} }} }}"
+        ),
+        format!(
+            "{{ ...F0 }} {} fragment F40 on Query {{ viewer {{ role }} }}",
+            doubling("Query")
+        ),
+    ];
+    let mut wire = Wire::open(&app.address(), json!({})).await;
+    for document in &documents {
+        wire.send(subscribe("1", document)).await;
+        let refused = wire.answer().await;
+        assert_eq!(refused["type"], "error", "{refused}");
+        assert_eq!(refused["payload"][0]["message"], "the document selects too much");
+    }
+    let refused = app.anonymous().refusal(&documents[3], json!({})).await;
+    assert_eq!(
+        refused,
+        ("BAD_USER_INPUT".into(), "the document selects too much".into())
+    );
+}
+
+/// What is shared, so that nobody shares a private field by adding it to an object that is.
+#[test]
+fn the_fields_that_answer_everybody_alike_are_these() {
+    let document = async_graphql_parser::parse_schema(tallyboard::graphql::sdl()).unwrap();
+    let mut shared = Vec::new();
+    for definition in &document.definitions {
+        use async_graphql_parser::types::{TypeKind, TypeSystemDefinition};
+        let TypeSystemDefinition::Type(ty) = definition else {
+            continue;
+        };
+        let TypeKind::Object(object) = &ty.node.kind else {
+            continue;
+        };
+        let marked = |directives: &[async_graphql_parser::Positioned<
+            async_graphql_parser::types::ConstDirective,
+        >]| {
+            directives
+                .iter()
+                .any(|directive| directive.node.name.node == "shared")
+        };
+        let fields = object.fields.iter().map(|field| &field.node);
+        let fields = fields.filter(|field| marked(&ty.node.directives) || marked(&field.directives));
+        let names: Vec<&str> = fields.map(|field| field.name.node.as_str()).collect();
+        if !names.is_empty() {
+            shared.push(format!("{}: {}", ty.node.name.node, names.join(" ")));
+        }
+    }
+    assert_eq!(
+        shared,
+        [
+            "Board: id title order operator tieBreak rankMethod periods windows maxPoints",
+            "Leaderboard: id board period periodKey startsAt endsAt closed previousOn nextOn participants epoch version \
+             top entries around standing",
+            "LeaderboardUpdate: cause leaderboard top sinceVersion moves",
+            "PageInfo: hasPreviousPage hasNextPage startCursor endCursor",
+            "RankMove: user from to",
+            "RankUpdate: cause leaderboard standing previousRank above pointsToAbove overtakenBy overtakenCount",
+            "Standing: user rank points reachedAt percentile",
+            "StandingConnection: edges nodes pageInfo totalCount",
+            "StandingEdge: cursor node",
+            "Subscription: leaderboardChanged rankChanged",
+            "User: id name avatarUrl",
+        ]
+    );
+}

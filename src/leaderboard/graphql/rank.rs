@@ -8,6 +8,7 @@ use async_graphql::{Context, SimpleObject};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::super::heat::COOLING;
 use super::super::ranking::Member;
 use super::super::seen::{PlaceLoader, Seen, Wanted};
 use super::super::standings::Standing;
@@ -27,9 +28,6 @@ const SHOWN: usize = 3;
 
 /// How often a place is read until it holds still; what is wrong with the last is put right by the next pulse.
 const TRIES: usize = 3;
-
-/// How often heat is shown anew while nothing else changes.
-const COOLING: Duration = Duration::from_secs(1);
 
 /// Where a user stands after a change.
 #[derive(SimpleObject)]
@@ -73,8 +71,10 @@ pub struct RankNow {
     above: Option<Standing>,
     overtaken_by: Vec<Standing>,
     overtaken_count: usize,
+    /// Whether the name or picture of somebody shown has changed since the state before.
+    looks_different: bool,
     /// When the reading began, if this is the first state or the first after a gap: what was heard before that and is
-    /// told only later is in it.
+    /// told only later is in it. (A score of just then, heard a moment after, may be in it and still be told.)
     anew: Option<Instant>,
     span: Span,
     epoch: String,
@@ -142,7 +142,8 @@ impl Rank {
         }
     }
 
-    /// Those who stood behind the user as of `before` and stand before it now, the best first; `None` if that is not known.
+    /// Those who moved past the user: behind it as of `before`, before it now, the best first; `None` if that is not known.
+    /// (Who stood still while the user fell has not gone past.)
     fn overtakers(
         &self,
         before: (&RankNow, u64),
@@ -212,10 +213,14 @@ impl Followed for Rank {
         let stored = span.stored();
         let begun = Instant::now();
         let (seen, above) = self.place(&span).await?;
-        self.listener.saw(&seen.version);
+        self.listener.saw(&seen.version, pulse);
         let past = before.and_then(|before| self.overtakers(before, &seen, &stored, pulse));
         let anew = past.is_none().then_some(begun);
         let past = past.unwrap_or_default();
+        let seen_users: Vec<&UserId> = std::iter::once(&self.user)
+            .chain(above.as_ref().map(|above| &above.user))
+            .collect();
+        let looks_different = before.is_some_and(|(_, number)| pulse.looks_different(number, &seen_users));
         let shown = past.iter().take(SHOWN).cloned().collect();
         let rank = match &seen.standing {
             Some(standing) => Some(
@@ -236,6 +241,7 @@ impl Followed for Rank {
             overtaken_by: self.standings(&span, shown).await?,
             above,
             overtaken_count: past.len(),
+            looks_different,
             anew,
             stored,
             rank,
@@ -254,6 +260,7 @@ impl Followed for Rank {
         } else if now.stored != before.stored {
             Step::Anew(UpdateCause::PeriodStarted)
         } else if now.overtaken_count == 0
+            && !now.looks_different
             && now.rank == before.rank
             && now.seen.shows_the_same(&before.seen)
             && points(now) == points(before)

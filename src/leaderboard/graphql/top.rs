@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_graphql::{Context, SimpleObject};
 use tokio::sync::watch;
 
+use super::super::heat::COOLING;
 use super::super::moves::{self, Move};
 use super::super::{Board, Span, Version};
 use super::leaderboard::{Leaderboard, wanted_of_top};
@@ -16,9 +17,6 @@ use crate::graphql::scalars::SafeInt;
 use crate::graphql::shared::shared;
 use crate::live::{Followed, Listener, Pulse, Step, UpdateCause};
 use crate::user::graphql::User;
-
-/// How often heat is shown anew while nothing else changes.
-const COOLING: Duration = Duration::from_secs(1);
 
 /// A board's best after a change.
 #[derive(SimpleObject)]
@@ -106,13 +104,13 @@ impl Followed for Top {
         matches!(self.span, Span::Heat(_)).then_some(COOLING)
     }
 
-    async fn read(&self, _before: Option<(&BestNow, u64)>, _pulse: &Pulse) -> Result<BestNow, Error> {
+    async fn read(&self, _before: Option<(&BestNow, u64)>, pulse: &Pulse) -> Result<BestNow, Error> {
         let span = super::span_now(&self.app, &self.board, &self.span)?;
         let stored = span.stored();
         let leaderboard = Leaderboard::read(&self.app, self.board.clone(), span, self.read).await?;
         let top = leaderboard.best(&self.app, self.first, self.dense).await?;
         let version = leaderboard.version_read().clone();
-        self.listener.saw(&version);
+        self.listener.saw(&version, pulse);
         Ok(BestNow {
             stored,
             version,
