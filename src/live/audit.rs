@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use tokio::time::{sleep, timeout};
 
-use super::changes::Reading;
+use super::listener::Reading;
 use crate::app::App;
 use crate::keyspace::Unavailable;
 

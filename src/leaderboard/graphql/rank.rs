@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::graphql::scalars::{SafeInt, int};
 use crate::graphql::shared::shared;
 use crate::ids::UserId;
-use crate::live::changes::AfterMoves;
+use crate::live::listener::AfterMoves;
 use crate::live::{Followed, Listener, Pulse, Step, UpdateCause};
 
 /// How many of those who went past are shown.
