@@ -8,17 +8,22 @@
 --       16 most points held  17 most cards held  18 weekly bonus  19 days of the cycle  20… points of each
 --       then the number of milestones and for each: streak, points, cards  then the number of fed boards and for each:
 --       'points' or 'count', and see score.lua
--- Reply the answer is 'CHECKED_IN' or 'ALREADY_CHECKED_IN' and the record: first, last, run, longest, total (0: no
---       check-in yet, and the numbers before mean nothing), points and cards paid for last, points and cards held, and, if
---       a make-up may need it, last day and length of a run that ended (record.rs). Or the error STALEDAY: a fed board's
---       windows are of another day.
+-- Reply the answer is 'CHECKED_IN' or 'ALREADY_CHECKED_IN' and the record: first (0 or negative: days from last), last,
+--       run, longest, total (0: no check-in yet, and the numbers before mean nothing), points and cards paid for last,
+--       points and cards held, and, if a make-up may need it, last day and length of a run that ended (record.rs). Or the
+--       error STALEDAY: a fed board's windows are of another day.
 local today = tonumber(ARGV[7])
 local record = redis.call('HGET', KEYS[4], ARGV[3])
-local held = {}
-for number in string.gmatch(record or '', '%S+') do held[#held + 1] = tonumber(number) end
-local first, last, run, longest, total = today, nil, 0, 0, 0
-if (held[5] or 0) > 0 then first, last, run, longest, total = unpack(held, 1, 5) end
-local points, cards, ended, ended_run = held[8] or 0, held[9] or 0, held[10], held[11]
+local first, last, run, longest, total, points, cards, ended, ended_run = today, nil, 0, 0, 0, 0, 0, nil, nil
+if record then
+  local held = { string.match(record, '^(%S+) (%S+) (%S+) (%S+) (%S+) %S+ %S+ (%S+) (%S+) ?(%S*) ?(%S*)$') }
+  points, cards = tonumber(held[6]), tonumber(held[7])
+  if held[5] ~= '0' then
+    first, last, run = tonumber(held[1]), tonumber(held[2]), tonumber(held[3])
+    longest, total, ended, ended_run = tonumber(held[4]), tonumber(held[5]), tonumber(held[8]), tonumber(held[9])
+    if first <= 0 then first = last + first end
+  end
+end
 
 -- Another node's clock may already be a day ahead: that day's check-in is the newest, and this one adds nothing to it.
 if last and last >= today then return done(false, 'ALREADY_CHECKED_IN ' .. record) end
@@ -61,9 +66,8 @@ end
 
 -- A wallet that is full to the last point takes no more; a check-in is never refused for it.
 points, cards = math.min(points + paid, tonumber(ARGV[16])), math.min(cards + paid_cards, tonumber(ARGV[17]))
-local fields = { first, today, run, longest, total, paid, paid_cards, points, cards }
-if ended then fields[10], fields[11] = ended, ended_run end
-for i, field in ipairs(fields) do fields[i] = whole(field) end
-record = table.concat(fields, ' ')
+record = string.format('%.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f', first - today, today, run, longest, total, paid,
+  paid_cards, points, cards)
+if ended then record = record .. string.format(' %.0f %.0f', ended, ended_run) end
 redis.call('HSET', KEYS[4], ARGV[3], record)
 return done(true, 'CHECKED_IN ' .. record)

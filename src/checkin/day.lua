@@ -2,10 +2,11 @@
 
 local ROWS_A_BITMAP = 2 ^ 20
 
--- Sets the bit of the user with this row, and counts it if it is new; whether it is.
+-- Sets the bit of the user with this row, and counts it if it is new; whether it is. When a day's keys leave depends on its
+-- date alone, so their TTL is set once.
 local function mark_day(bitmap, counter, row, ttl)
   local bit = row % ROWS_A_BITMAP
-  local there = redis.call('EXPIRE', bitmap, ttl) == 1
+  local there = redis.call('EXISTS', bitmap) == 1
   if not there then
     -- Sized at once for everybody, and some newcomers of that day: growing by itself, a string doubles.
     local rows = tonumber(redis.call('HGET', KEYS[1], 'rows') or 0)
@@ -14,12 +15,12 @@ local function mark_day(bitmap, counter, row, ttl)
   end
   local new = redis.call('SETBIT', bitmap, whole(bit), 1) == 0
   if not there then redis.call('EXPIRE', bitmap, ttl) end
-  if new then redis.call('INCR', counter) end
-  redis.call('EXPIRE', counter, ttl)
+  if new and redis.call('INCR', counter) == 1 then redis.call('EXPIRE', counter, ttl) end
   return new
 end
 
--- Sets a bit in a segment of a year whose last bit is `last`.
+-- Sets a bit in a segment of a year whose last bit is `last`. How many years are kept may have been changed, so its TTL is
+-- set each time.
 local function mark_year(segment, bit, last, ttl)
   local there = redis.call('EXPIRE', segment, ttl) == 1
   if not there then redis.call('SETBIT', segment, last, 0) end

@@ -75,9 +75,10 @@ impl Horizon {
 impl Record {
     /// Reads the nine fields that a record is stored as, or eleven if a run is remembered that is over.
     pub fn read(fields: &mut Fields<'_>) -> Result<Record, Unavailable> {
+        let (first, last): (i64, i64) = (fields.number()?, fields.number()?);
         let done = Done {
-            first: date(fields)?,
-            last: date(fields)?,
+            first: day(if first > 0 { first } else { last + first })?,
+            last: day(last)?,
             run: fields.number()?,
             longest: fields.number()?,
             total: fields.number()?,
@@ -268,14 +269,15 @@ impl Done {
     }
 }
 
-/// As stored. Dates are days since 1970-01-01; a total of 0 means no check-in yet, and the numbers before it mean nothing
-/// then.
+/// As stored. Dates are days since 1970-01-01, but the first is written as days from the newest, which is shorter (0 or
+/// negative; a positive number is a date). A total of 0 means no check-in yet, and the numbers before it mean nothing then.
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.done {
             None => write!(f, "0 0 0 0 0 0 0")?,
             Some(done) => {
-                let (first, last) = (day_number(done.first), day_number(done.last));
+                let last = day_number(done.last);
+                let first = day_number(done.first) - last;
                 let Done {
                     run,
                     longest,
@@ -296,10 +298,6 @@ impl fmt::Display for Record {
             None => Ok(()),
         }
     }
-}
-
-fn date(fields: &mut Fields<'_>) -> Result<NaiveDate, Unavailable> {
-    day(fields.number()?)
 }
 
 fn day(number: i64) -> Result<NaiveDate, Unavailable> {
@@ -344,5 +342,12 @@ mod tests {
             assert_eq!(stored.split(' ').count(), numbers, "{stored}");
             assert_eq!(Record::read(&mut Fields::of(&stored)).unwrap(), record);
         }
+        let dated = "20454 20818 7 40 300 150 0 70 2";
+        let record = Record {
+            done: Some(done),
+            wallet,
+        };
+        assert_eq!(Record::read(&mut Fields::of(dated)).unwrap(), record);
+        assert_eq!(record.to_string(), "-364 20818 7 40 300 150 0 70 2");
     }
 }

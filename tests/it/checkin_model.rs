@@ -347,11 +347,8 @@ fn answered(
     done: impl FnOnce(&mut Model) -> (&'static str, Earned),
 ) {
     let (outcome, earned) = done(model);
-    let said = format!(
-        "user {user} on {} of {:?}",
-        receipt.date,
-        model.users[user].done.keys().rev().take(30)
-    );
+    let newest: Vec<_> = model.users[user].done.iter().rev().take(30).collect();
+    let said = format!("user {user}, {}: {newest:?}", receipt.date);
     assert_eq!(
         (receipt.outcome.as_str(), receipt.reward),
         (outcome, shown(earned)),
