@@ -235,8 +235,12 @@ impl App {
     /// One turn of the keeper: what time does to the partitions that `keeper` may look after.
     pub async fn look_after(&self, keeper: &Keeper) -> Result<(), Unavailable> {
         let partitions = keeper.partitions().await?;
+        let looking_after = async {
+            self.checkins.look_after(&partitions, self.clock.now()).await?;
+            self.boards.look_after(&partitions, self.clock.now()).await
+        };
         tokio::select! {
-            done = self.boards.look_after(&partitions, self.clock.now()) => done,
+            done = looking_after => done,
             lost = keeper.hold(&partitions) => lost,
         }
     }

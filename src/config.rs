@@ -176,7 +176,6 @@ impl Settings {
                 self.server.trusted_proxies != defaults.server.trusted_proxies,
             ),
             ("ledger.max_lag", self.ledger.max_lag != defaults.ledger.max_lag),
-            ("makeup.window_days", self.makeup != defaults.makeup),
             (
                 "presence.max_rooms_per_user",
                 self.presence.max_rooms_per_user != defaults.presence.max_rooms_per_user,

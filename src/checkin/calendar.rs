@@ -2,11 +2,13 @@
 //!
 //! Owns the state of each day.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use chrono::NaiveDate;
 
 use super::Record;
+use super::history::CheckInKind;
+use super::make_up::{MakeUpOutcome, MakeUpWindow};
 use crate::day::{Month, Zone};
 
 /// What is known of one day.
@@ -35,6 +37,8 @@ pub struct Day {
     pub date: NaiveDate,
     /// What is known of it.
     pub state: DayState,
+    /// Whether it can be made up now.
+    pub can_make_up: bool,
 }
 
 /// The days of `month`; a date that the zone skipped is left out. `done` holds the check-ins of the month, `kept_since`
@@ -42,19 +46,20 @@ pub struct Day {
 pub fn days(
     zone: &Zone,
     month: Month,
-    today: NaiveDate,
+    window: &MakeUpWindow,
     kept_since: NaiveDate,
     record: Option<&Record>,
-    done: &BTreeSet<NaiveDate>,
+    done: &BTreeMap<NaiveDate, CheckInKind>,
 ) -> Vec<Day> {
-    let state = |date: NaiveDate| match record {
-        _ if done.contains(&date) => DayState::CheckedIn,
-        _ if date > today => DayState::Future,
-        _ if date == today => DayState::TodayOpen,
-        None => DayState::BeforeFirst,
-        Some(record) if date < record.first => DayState::BeforeFirst,
-        _ if date < kept_since => DayState::Unknown,
-        _ => DayState::Missed,
+    let first = record.and_then(|record| record.done).map(|done| done.first);
+    let state = |date: NaiveDate| match done.get(&date) {
+        Some(CheckInKind::Normal) => DayState::CheckedIn,
+        Some(CheckInKind::MakeUp) => DayState::MadeUp,
+        None if date > window.today => DayState::Future,
+        None if date == window.today => DayState::TodayOpen,
+        None if first.is_none_or(|first| date < first) => DayState::BeforeFirst,
+        None if date < kept_since => DayState::Unknown,
+        None => DayState::Missed,
     };
     month
         .days()
@@ -62,6 +67,7 @@ pub fn days(
         .map(|date| Day {
             date,
             state: state(date),
+            can_make_up: window.outcome(date, record, done.contains_key(&date)) == MakeUpOutcome::MadeUp,
         })
         .collect()
 }

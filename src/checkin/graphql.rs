@@ -1,178 +1,29 @@
-//! The face of check-ins: `calendar`, `checkIns`, `streak`, `checkIn`.
+//! The face of check-ins: `calendar`, `checkIns`, `streak`, `wallet`, `checkIn`, `makeUpCheckIn`, `grantMakeUpCards`,
+//! `adjustWallet`. What they answer with is [`answers`]'.
 
-use async_graphql::{Context, Enum, ID, Object, SimpleObject};
-use chrono::{DateTime, Utc};
+pub mod answers;
 
-use super::calendar::{self, DayState};
-use super::store::Receipt;
-use super::{CheckIns, Record, Reward as Earned, streak};
-use crate::day::Month;
+use async_graphql::{Context, ID, Object};
+use chrono::NaiveDate;
+
+use super::calendar;
+use super::wallet::Change;
+use crate::day::{Month, Zone};
 use crate::error::Error;
-use crate::graphql::scalars::{CalendarMonth, Date, SafeInt, int};
+use crate::graphql::scalars::{CalendarMonth, Date, SafeInt};
 use crate::graphql::{AppContext, access, answer};
+use crate::ids::UserId;
 use crate::keyspace::Operation;
-use crate::user::graphql::User;
+use answers::{Calendar, CheckIn, CheckInPayload, MakeUpPayload, Streak, Wallet, WalletPayload};
 
 /// The longest range of `checkIns`, in days: three years.
 const MAX_RANGE_DAYS: i64 = 1_100;
 
-/// One user's month.
-#[derive(Debug, SimpleObject)]
-pub struct Calendar {
-    /// Whose.
-    user: User,
-    /// Which month.
-    month: CalendarMonth,
-    /// Its days in order; a date that the time zone skipped is left out.
-    days: Vec<CalendarDay>,
-    /// How many of them have a check-in.
-    checked_in_days: i32,
-}
+/// The most make-up cards of one grant.
+const MAX_CARDS_A_GRANT: u32 = 1_000;
 
-/// One day of a calendar.
-#[derive(Debug, SimpleObject)]
-pub struct CalendarDay {
-    /// Which.
-    date: Date,
-    /// What is known of it.
-    state: DayState,
-}
-
-/// One check-in.
-#[derive(Debug, SimpleObject)]
-pub struct CheckIn {
-    /// The day it counts for.
-    date: Date,
-    /// How it came about.
-    kind: CheckInKind,
-}
-
-/// How a check-in came about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
-pub enum CheckInKind {
-    /// On the day itself.
-    Normal,
-}
-
-/// Days in a row.
-#[derive(Debug, SimpleObject)]
-pub struct Streak {
-    /// Days in a row up to today, or up to yesterday while today is open.
-    current: i32,
-    /// The longest ever.
-    longest: i32,
-    /// Check-ins ever.
-    total: i32,
-    /// Whether today is done.
-    checked_in_today: bool,
-    /// Whether the streak ends at `endsAt` unless the user checks in.
-    at_risk: bool,
-    /// When the streak ends unless the user checks in again; null if there is none.
-    ends_at: Option<DateTime<Utc>>,
-    /// The newest check-in; null before the first.
-    last_date: Option<Date>,
-    /// What the next check-in would earn.
-    next_reward: Option<Reward>,
-}
-
-/// Points and make-up cards that were earned.
-#[derive(Debug, SimpleObject)]
-pub struct Reward {
-    /// Points.
-    points: SafeInt,
-    /// Make-up cards.
-    make_up_cards: i32,
-}
-
-/// What a user holds.
-#[derive(Debug, SimpleObject)]
-pub struct Wallet {
-    /// Points.
-    points: SafeInt,
-    /// Make-up cards.
-    make_up_cards: i32,
-}
-
-/// The answer to `checkIn`.
-#[derive(Debug, SimpleObject)]
-pub struct CheckInPayload {
-    /// Whether this was the first of the day.
-    outcome: CheckInOutcome,
-    /// The day it counts for.
-    date: Date,
-    /// What the day's check-in earned; repeated, the reward as first paid.
-    reward: Reward,
-    /// The streak as of now.
-    streak: Streak,
-    /// The wallet as of now.
-    wallet: Wallet,
-}
-
-/// Whether a check-in was the first of its day.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
-pub enum CheckInOutcome {
-    /// The first of the day.
-    CheckedIn,
-    /// The day was done before; nothing changed.
-    AlreadyCheckedIn,
-}
-
-impl From<Earned> for Reward {
-    fn from(earned: Earned) -> Reward {
-        Reward {
-            points: SafeInt::from(earned.points),
-            make_up_cards: int(earned.cards),
-        }
-    }
-}
-
-impl From<Earned> for Wallet {
-    fn from(held: Earned) -> Wallet {
-        Wallet {
-            points: SafeInt::from(held.points),
-            make_up_cards: int(held.cards),
-        }
-    }
-}
-
-impl Streak {
-    fn shown(checkins: &CheckIns, streak: streak::Streak) -> Streak {
-        Streak {
-            current: int(streak.current),
-            longest: int(streak.longest),
-            total: int(streak.total),
-            checked_in_today: streak.checked_in_today,
-            at_risk: streak.at_risk,
-            ends_at: streak.ends_at,
-            last_date: streak.last_date.map(Date::from),
-            next_reward: Some(checkins.rewards().for_streak(streak.current + 1).into()),
-        }
-    }
-
-    fn of(checkins: &CheckIns, record: Option<&Record>, now: DateTime<Utc>) -> Streak {
-        let today = checkins.zone().date_of(now);
-        let streak = record
-            .map(|record| record.streak(checkins.zone(), today))
-            .unwrap_or_default();
-        Streak::shown(checkins, streak)
-    }
-}
-
-impl CheckInPayload {
-    fn shown(checkins: &CheckIns, receipt: &Receipt, now: DateTime<Utc>) -> CheckInPayload {
-        let outcome = match receipt.fresh {
-            true => CheckInOutcome::CheckedIn,
-            false => CheckInOutcome::AlreadyCheckedIn,
-        };
-        CheckInPayload {
-            outcome,
-            date: Date::from(receipt.record.last),
-            reward: receipt.record.paid.into(),
-            streak: Streak::of(checkins, Some(&receipt.record), now),
-            wallet: receipt.record.wallet.into(),
-        }
-    }
-}
+/// The longest reason of `adjustWallet`, in bytes.
+const MAX_REASON: usize = 500;
 
 /// Reading check-ins: one's own, or anybody's for a backend.
 #[derive(Default)]
@@ -192,21 +43,10 @@ impl CheckInQuery {
             let checkins = &ctx.app().checkins;
             let today = checkins.zone().date_of(ctx.now());
             let month = month.map_or(Ok(Month::of(today)), |month| month.get())?;
-            let (record, done) = checkins.month(&user, month).await?;
-            let since = checkins.kept_since(today);
-            let days = calendar::days(checkins.zone(), month, today, since, record.as_ref(), &done);
-            Ok(Calendar {
-                user: User::from(&user),
-                month: CalendarMonth::from(month),
-                checked_in_days: days.iter().filter(|day| day.state == DayState::CheckedIn).count() as i32,
-                days: days
-                    .iter()
-                    .map(|day| CalendarDay {
-                        date: Date::from(day.date),
-                        state: day.state,
-                    })
-                    .collect(),
-            })
+            let (record, done) = checkins.month(&user, month, today).await?;
+            let (window, since) = (checkins.make_up_window(today), checkins.kept_since(today));
+            let days = calendar::days(checkins.zone(), month, &window, since, record.as_ref(), &done);
+            Ok(Calendar::shown(&user, month, &days))
         })
         .await
     }
@@ -233,29 +73,47 @@ impl CheckInQuery {
                     "a range has at most {MAX_RANGE_DAYS} days"
                 )));
             }
-            let dates = ctx.app().checkins.dates(&user, from, to).await?;
-            Ok(dates
-                .into_iter()
-                .map(|date| CheckIn {
-                    date: Date::from(date),
-                    kind: CheckInKind::Normal,
-                })
-                .collect())
+            let today = ctx.app().zone.date_of(ctx.now());
+            let dates = ctx.app().checkins.dates(&user, from, to, today).await?;
+            Ok(dates.into_iter().map(CheckIn::from).collect())
         })
         .await
     }
 
-    /// A user's streak as of now.
+    /// A user's streak as of now, or as it stood at the end of a past day. Of a past day there is no grace: the run has to end on that very day. Days that were made up since count. What lies
+    /// before the kept years is known as far as it belongs to the newest run, or was the longest of all; of another run
+    /// that began there only the kept part counts.
     async fn streak(
         &self,
         ctx: &Context<'_>,
         #[graphql(desc = "Whose; left out: the viewer's. Another's only for SERVICE.")] user_id: Option<ID>,
+        #[graphql(
+            desc = "At the end of which day; left out: as of now. Not in the future; NOT_FOUND where its year is no \
+                  longer kept."
+        )]
+        on: Option<Date>,
     ) -> Option<async_graphql::Result<Streak>> {
         answer(async {
             let user = access::acting_for(ctx, user_id)?;
-            let checkins = &ctx.app().checkins;
-            let record = checkins.record(&user).await?;
-            Ok(Streak::of(checkins, record.as_ref(), ctx.now()))
+            let (checkins, now) = (&ctx.app().checkins, ctx.now());
+            let today = checkins.zone().date_of(now);
+            let on = on.map_or(Ok(today), |on| a_day(checkins.zone(), &on))?;
+            if on > today {
+                return Err(Error::BadUserInput(format!(
+                    "on ({on}) lies in the future: today is {today}"
+                )));
+            }
+            if on == today {
+                let record = checkins.record(&user).await?;
+                return Ok(Streak::of(checkins, record.as_ref(), now));
+            }
+            match checkins.streak_on(&user, on, today).await? {
+                Some(streak) => Ok(Streak::shown(checkins, streak)),
+                None => Err(Error::NotFound(format!(
+                    "the streak of {on} is unknown: check-ins are kept since {}",
+                    checkins.kept_since(today)
+                ))),
+            }
         })
         .await
     }
@@ -275,7 +133,7 @@ impl CheckInQuery {
     }
 }
 
-/// Checking in.
+/// Checking in, making up, and the wallet.
 #[derive(Default)]
 pub struct CheckInMutation;
 
@@ -295,4 +153,129 @@ impl CheckInMutation {
         })
         .await
     }
+
+    /// Make a missed day up: it counts as checked in, and the runs on both sides become one. It costs one make-up card, and
+    /// earns what milestones the streak reaches by it, but no points for the day and no weekly bonus.
+    async fn make_up_check_in(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The missed day; how far back it may lie is configured (`makeup.window_days`).")]
+        date: Date,
+        #[graphql(desc = "Who; left out: the viewer. Another only for SERVICE.")] user_id: Option<ID>,
+    ) -> Option<async_graphql::Result<MakeUpPayload>> {
+        answer(async {
+            let user = access::acting_for(ctx, user_id)?;
+            let (checkins, now) = (&ctx.app().checkins, ctx.now());
+            let date = a_day(checkins.zone(), &date)?;
+            let receipt = checkins.make_up(&user, date, now).await?;
+            Ok(MakeUpPayload::shown(checkins, date, &receipt, now))
+        })
+        .await
+    }
+
+    /// Give a user make-up cards; only for SERVICE.
+    async fn grant_make_up_cards(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "To whom.")] user_id: ID,
+        #[graphql(desc = "How many, 1 to 1,000. A wallet holds at most 1,000,000.")] cards: i32,
+        #[graphql(
+            desc = "Names this grant, so that sending it again within 24 hours does not make it again; 1 to 255 \
+                  bytes. The same key with other arguments is refused."
+        )]
+        idempotency_key: Option<String>,
+    ) -> Option<async_graphql::Result<WalletPayload>> {
+        answer(async {
+            access::backend(ctx)?;
+            let user = UserId::parse(&user_id)?;
+            let granted = u32::try_from(cards)
+                .ok()
+                .filter(|cards| (1..=MAX_CARDS_A_GRANT).contains(cards));
+            let Some(cards) = granted else {
+                return Err(Error::BadUserInput(format!(
+                    "cards ({cards}) is not within 1 to {MAX_CARDS_A_GRANT}"
+                )));
+            };
+            let arguments = [cards.to_string()];
+            let operation = keyed(ctx, idempotency_key, "grantMakeUpCards", &user, &arguments)?;
+            let change = Change { cards, points: 0 };
+            let changed = ctx
+                .app()
+                .checkins
+                .change_wallet(&user, change, &operation)
+                .await?;
+            tracing::info!(%user, cards, ?changed, "make-up cards granted");
+            WalletPayload::shown(changed)
+        })
+        .await
+    }
+
+    /// Add points to a user's wallet, or take them out; only for SERVICE. Boards stay as they are.
+    async fn adjust_wallet(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "Whose.")] user_id: ID,
+        #[graphql(desc = "How many to add; negative ones are taken out, if that many are there.")]
+        points: SafeInt,
+        #[graphql(desc = "Why, for the log; up to 500 bytes.")] reason: Option<String>,
+        #[graphql(
+            desc = "Names this change, so that sending it again within 24 hours does not make it again; 1 to 255 \
+                  bytes. The same key with other arguments is refused."
+        )]
+        idempotency_key: Option<String>,
+    ) -> Option<async_graphql::Result<WalletPayload>> {
+        answer(async {
+            access::backend(ctx)?;
+            let (user, points) = (UserId::parse(&user_id)?, points.get()?);
+            let reason = reason.unwrap_or_default();
+            if reason.len() > MAX_REASON {
+                return Err(Error::BadUserInput(format!(
+                    "a reason has at most {MAX_REASON} bytes, this one has {}",
+                    reason.len()
+                )));
+            }
+            let arguments = [points.to_string(), reason.clone()];
+            let operation = keyed(ctx, idempotency_key, "adjustWallet", &user, &arguments)?;
+            let change = Change { points, cards: 0 };
+            let changed = ctx
+                .app()
+                .checkins
+                .change_wallet(&user, change, &operation)
+                .await?;
+            tracing::info!(%user, points, reason = ?reason, ?changed, "wallet adjusted");
+            WalletPayload::shown(changed)
+        })
+        .await
+    }
+}
+
+/// A date that took place in the zone.
+fn a_day(zone: &Zone, date: &Date) -> Result<NaiveDate, Error> {
+    let date = date.get()?;
+    match zone.exists(date) {
+        true => Ok(date),
+        false => Err(Error::BadUserInput(format!(
+            "{date} is no day in {}: clocks there skipped it",
+            zone.name()
+        ))),
+    }
+}
+
+fn keyed(
+    ctx: &Context<'_>,
+    key: Option<String>,
+    mutation: &str,
+    user: &UserId,
+    arguments: &[String],
+) -> Result<Operation, Error> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let caller = access::caller(ctx).name();
+    Ok(Operation::keyed(
+        key.as_deref(),
+        &caller,
+        mutation,
+        user,
+        &arguments,
+        ctx.now(),
+    )?)
 }

@@ -2,11 +2,13 @@
 //!
 //! Owns the keys and arguments of `write_history.lua`. Files are read by [`crate::import`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc};
 
+use super::rows::DAY;
 use super::store::read_record;
+use super::streak::Streak;
 use super::{CheckIns, Record, rows};
 use crate::day::Month;
 use crate::ids::UserId;
@@ -16,11 +18,20 @@ use crate::keyspace::{Call, Memory, Request, Row, Script, Unavailable, reply};
 
 static WRITE_HISTORY: Script = Script::new(
     "write_history",
-    &[NUMBERS, MUTATION, include_str!("write_history.lua")],
+    &[NUMBERS, MUTATION, DAY, include_str!("write_history.lua")],
 );
 
 /// Dates that one script call writes for a user, so that none blocks Redis for long.
 const DATES_A_CALL: usize = 200;
+
+/// How a check-in came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, async_graphql::Enum)]
+pub enum CheckInKind {
+    /// On the day itself.
+    Normal,
+    /// Made up later, for a card.
+    MakeUp,
+}
 
 /// Past check-ins that are to be written.
 #[derive(Debug, Default)]
@@ -61,48 +72,68 @@ impl CheckIns {
         self.keep.since(today)
     }
 
-    /// The check-ins of `user` from `from` to `to`, both included, ascending, as far as they are kept.
+    /// The check-ins of `user` from `from` to `to`, both included, ascending, as far as they are kept on `today`.
     pub async fn dates(
         &self,
         user: &UserId,
         from: NaiveDate,
         to: NaiveDate,
-    ) -> Result<Vec<NaiveDate>, Unavailable> {
+        today: NaiveDate,
+    ) -> Result<BTreeMap<NaiveDate, CheckInKind>, Unavailable> {
         let Some(row) = self.keyspace.row(user).await? else {
-            return Ok(Vec::new());
+            return Ok(BTreeMap::new());
         };
+        let from = from.max(self.kept_since(today));
         let years: Vec<i32> = (from.year()..=to.year()).collect();
         let mut request = Request::new();
-        self.ask_years(&mut request, user, row, &years);
-        let dates = read_years(&years, self.keyspace.run(&request).await?)?;
-        Ok(dates
-            .into_iter()
-            .filter(|date| (from..=to).contains(date))
-            .collect())
+        self.ask_kinds(&mut request, user, row, &years);
+        let mut dates = read_kinds(&years, self.keyspace.run(&request).await?)?;
+        dates.retain(|date, _| (from..=to).contains(date));
+        Ok(dates)
     }
 
-    /// The record of `user` and the check-ins of `month`, of one moment.
+    /// The record of `user` and the check-ins of `month`, of one moment, as far as they are kept on `today`.
     pub async fn month(
         &self,
         user: &UserId,
         month: Month,
-    ) -> Result<(Option<Record>, BTreeSet<NaiveDate>), Unavailable> {
+        today: NaiveDate,
+    ) -> Result<(Option<Record>, BTreeMap<NaiveDate, CheckInKind>), Unavailable> {
         let Some(row) = self.keyspace.row(user).await? else {
             return Ok(Default::default());
         };
-        let years = [month.first().year()];
+        // What is kept no longer may still be there, until the keeper comes by.
+        let kept = month.first() >= self.kept_since(today);
+        let years: Vec<i32> = kept.then_some(month.first().year()).into_iter().collect();
+        let mut request = Request::new();
+        request.command(self.record_command(user, row));
+        self.ask_kinds(&mut request, user, row, &years);
+        let mut replies = self.keyspace.run(&request).await?;
+        let record = read_record(reply(replies.remove(0))?)?;
+        let mut dates = read_kinds(&years, replies)?;
+        dates.retain(|date, _| (month.first()..=month.last()).contains(date));
+        Ok((record, dates))
+    }
+
+    /// The streak of `user` as it stood at the end of `day`, a day before `today`; `None` if that is no longer known.
+    pub async fn streak_on(
+        &self,
+        user: &UserId,
+        day: NaiveDate,
+        today: NaiveDate,
+    ) -> Result<Option<Streak>, Unavailable> {
+        let Some(row) = self.keyspace.row(user).await? else {
+            return Ok(Some(Streak::default()));
+        };
+        let since = self.kept_since(today);
+        let years: Vec<i32> = (since.year()..=today.year() + 1).collect();
         let mut request = Request::new();
         request.command(self.record_command(user, row));
         self.ask_years(&mut request, user, row, &years);
         let mut replies = self.keyspace.run(&request).await?;
-        let record = read_record(reply(replies.remove(0))?)?;
-        let dates = read_years(&years, replies)?.into_iter();
-        Ok((
-            record,
-            dates
-                .filter(|date| (month.first()..=month.last()).contains(date))
-                .collect(),
-        ))
+        let record = read_record(reply(replies.remove(0))?)?.unwrap_or_default();
+        let kept = rows::dates_of(&years, replies)?.into_iter().collect();
+        Ok(record.streak_on(&self.zone, since, &kept, day))
     }
 
     /// Writes past check-ins without rewards, none after the day of `now` or before the kept years. After a failure it
@@ -171,16 +202,17 @@ impl CheckIns {
         let today = self.zone.date_of(now);
         let mut dates = kept.dates;
         dates.extend(new);
-        let record = Record::with_history(&self.zone, kept.record, &dates, new.len() as u32);
+        let record = kept.record.unwrap_or_default();
+        let record = record.with_history(&self.zone, &self.horizon(today), &dates, new.len() as u32);
         let keys = self.keyspace.keys();
         let call = self.keyspace.call(user, row, &Memory::None);
         let p = call.partition();
         let call = call
             .key(keys.record(p, row.bucket()))
             .arg(kept.stored.unwrap_or_default())
-            .arg(record.map(|record| record.to_string()).unwrap_or_default())
+            .arg(record)
             .arg(rows::LAST_YEAR_BIT)
-            .arg(rows::day_bit(row));
+            .arg(row.get());
         new.iter().fold(call, |call, &date| {
             let call = call
                 .key(keys.year(p, date.year(), rows::year_segment(row)))
@@ -215,7 +247,8 @@ impl CheckIns {
         for ((_, new), value) in users.iter().zip(self.keyspace.run(&request).await?) {
             let stored: Option<String> = reply(value)?;
             let record = read_record(stored.clone())?;
-            let known = record.map(|record| [record.first.max(since), record.last.max(since)]);
+            let done = record.and_then(|record| record.done);
+            let known = done.map(|done| [done.first.max(since), done.last.max(since)]);
             let touched = new.iter().chain(known.iter().flatten()).map(Datelike::year);
             let (first, last) = touched.fold((today.year(), since.year()), |(first, last), year| {
                 (first.min(year), last.max(year))
@@ -228,7 +261,7 @@ impl CheckIns {
         }
         let mut replies = self.keyspace.run(&request).await?.into_iter();
         let kept = all.into_iter().map(|(stored, record, years)| {
-            let dates = read_years(&years, replies.by_ref().take(years.len()).collect())?;
+            let dates = rows::dates_of(&years, replies.by_ref().take(years.len()).collect())?;
             Ok(Kept {
                 stored,
                 record,
@@ -238,24 +271,43 @@ impl CheckIns {
         kept.collect()
     }
 
-    fn ask_years(&self, request: &mut Request, user: &UserId, row: Row, years: &[i32]) {
-        let p = self.keyspace.partition_of(user);
-        let (first, last) = rows::year_bytes(row);
+    /// Adds a GETRANGE for each year.
+    pub(super) fn ask_years(&self, request: &mut Request, user: &UserId, row: Row, years: &[i32]) {
+        let (keys, p) = (self.keyspace.keys(), self.keyspace.partition_of(user));
         for &year in years {
-            let mut range = redis::cmd("GETRANGE");
-            range
-                .arg(self.keyspace.keys().year(p, year, rows::year_segment(row)))
-                .arg(first)
-                .arg(last);
-            request.command(range);
+            request.command(row_of(keys.year(p, year, rows::year_segment(row)), row));
+        }
+    }
+
+    /// As [`CheckIns::ask_years`], and then one more for the make-ups of each.
+    fn ask_kinds(&self, request: &mut Request, user: &UserId, row: Row, years: &[i32]) {
+        self.ask_years(request, user, row, years);
+        let (keys, p) = (self.keyspace.keys(), self.keyspace.partition_of(user));
+        for &year in years {
+            request.command(row_of(keys.make_ups(p, year, rows::year_segment(row)), row));
         }
     }
 }
 
-fn read_years(years: &[i32], replies: Vec<redis::Value>) -> Result<Vec<NaiveDate>, Unavailable> {
-    let mut dates = Vec::new();
-    for (&year, value) in years.iter().zip(replies) {
-        dates.extend(rows::dates(year, &reply::<Vec<u8>>(value)?));
+fn row_of(segment: String, row: Row) -> redis::Cmd {
+    let (first, last) = rows::year_bytes(row);
+    let mut range = redis::cmd("GETRANGE");
+    range.arg(segment).arg(first).arg(last);
+    range
+}
+
+/// Reads what [`CheckIns::ask_kinds`] asked for.
+fn read_kinds(
+    years: &[i32],
+    mut replies: Vec<redis::Value>,
+) -> Result<BTreeMap<NaiveDate, CheckInKind>, Unavailable> {
+    let make_ups = replies.split_off(years.len().min(replies.len()));
+    let mut kinds: BTreeMap<NaiveDate, CheckInKind> = rows::dates_of(years, replies)?
+        .into_iter()
+        .map(|date| (date, CheckInKind::Normal))
+        .collect();
+    for date in rows::dates_of(years, make_ups)? {
+        kinds.insert(date, CheckInKind::MakeUp);
     }
-    Ok(dates)
+    Ok(kinds)
 }

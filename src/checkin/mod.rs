@@ -1,16 +1,23 @@
 //! Check-ins: the calendar, streaks, rewards and the wallet.
 //!
-//! Read [`streak`] and [`rewards`] (the rules), [`rows`] (where a day's bit lies), then [`store`] (one script a
-//! check-in), [`history`] (reading and importing years) and [`graphql`].
+//! Read [`streak`], [`rewards`] and [`make_up`] (the rules), [`record`] and [`rows`] (what is kept, and where a day's bit
+//! lies), then the store: [`store`] (one script a check-in), [`making_up`], [`wallet`], [`history`] (reading and importing
+//! years), [`upkeep`] (what time does to it). [`graphql`] is the face.
 
 pub mod calendar;
 pub mod graphql;
 pub mod history;
+pub mod make_up;
+pub mod making_up;
+pub mod past;
+pub mod record;
 pub mod rewards;
 pub mod rows;
 pub mod store;
 pub mod streak;
+pub mod upkeep;
+pub mod wallet;
 
+pub use record::Record;
 pub use rewards::{Reward, Rewards};
 pub use store::CheckIns;
-pub use streak::Record;

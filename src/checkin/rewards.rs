@@ -1,6 +1,13 @@
 //! What a check-in earns. Pure; `check_in.lua` decides the same and is tested against this.
 
 use crate::config;
+use crate::ids::MAX_SAFE_INT;
+
+/// The most points that a wallet holds: what every JSON client reads exactly. What would go beyond is not paid.
+pub const MAX_POINTS: i64 = MAX_SAFE_INT;
+
+/// The most make-up cards that a wallet holds.
+pub const MAX_CARDS: u32 = 1_000_000;
 
 /// Points and make-up cards, as earned or as held.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -9,6 +16,16 @@ pub struct Reward {
     pub points: i64,
     /// Make-up cards.
     pub cards: u32,
+}
+
+impl Reward {
+    /// What a wallet of this holds after `earned` was paid into it.
+    pub fn plus(self, earned: Reward) -> Reward {
+        Reward {
+            points: self.points.saturating_add(earned.points).min(MAX_POINTS),
+            cards: self.cards.saturating_add(earned.cards).min(MAX_CARDS),
+        }
+    }
 }
 
 /// The rules of the configuration.
@@ -52,7 +69,17 @@ impl Rewards {
         if streak > 0 && streak.is_multiple_of(7) {
             reward.points += self.weekly_bonus;
         }
-        for (_, extra) in self.milestones.iter().filter(|(length, _)| *length == streak) {
+        let milestones = self.for_reaching(streak.saturating_sub(1), streak);
+        reward.points += milestones.points;
+        reward.cards += milestones.cards;
+        reward
+    }
+
+    /// What the milestones beyond `before` and up to `streak` days earn.
+    pub fn for_reaching(&self, before: u32, streak: u32) -> Reward {
+        let reached = |length: u32| before < length && length <= streak;
+        let mut reward = Reward::default();
+        for (_, extra) in self.milestones.iter().filter(|(length, _)| reached(*length)) {
             reward.points += extra.points;
             reward.cards += extra.cards;
         }

@@ -5,7 +5,10 @@
 
 use chrono::{Datelike, NaiveDate};
 
-use crate::keyspace::Row;
+use crate::keyspace::{Row, Unavailable, reply};
+
+/// The Lua part that sets these bits; needs `mutation.lua` before it.
+pub const DAY: &str = include_str!("day.lua");
 
 /// Bytes of one user's year: 368 bits for 366 days.
 pub const YEAR_BYTES: u32 = 46;
@@ -43,6 +46,15 @@ pub fn dates(year: i32, bytes: &[u8]) -> Vec<NaiveDate> {
     });
     days.filter_map(|day| NaiveDate::from_yo_opt(year, day + 1))
         .collect()
+}
+
+/// The dates of `years`, ascending, from the reply to a GETRANGE of each.
+pub fn dates_of(years: &[i32], replies: Vec<redis::Value>) -> Result<Vec<NaiveDate>, Unavailable> {
+    let mut all = Vec::new();
+    for (&year, value) in years.iter().zip(replies) {
+        all.extend(dates(year, &reply::<Vec<u8>>(value)?));
+    }
+    Ok(all)
 }
 
 /// Which segment of a day's bitmap holds `row`.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Utc};
 
-use super::{Record, Rewards, rows};
+use super::rewards::{MAX_CARDS, MAX_POINTS};
+use super::rows::DAY;
+use super::{Record, Reward, Rewards, rows};
 use crate::config;
 use crate::day::{Zone, day_number};
 use crate::ids::UserId;
@@ -20,6 +22,7 @@ static CHECK_IN: Script = Script::new(
     &[
         NUMBERS,
         MUTATION,
+        DAY,
         BOARD,
         WINDOW,
         SCORE,
@@ -37,9 +40,11 @@ pub struct CheckIns {
     pub(super) zone: Zone,
     pub(super) rewards: Rewards,
     pub(super) keep: Keep,
-    boards: Leaderboards,
-    points_board: Option<Arc<Board>>,
-    count_board: Option<Arc<Board>>,
+    /// How many days before today can be made up.
+    pub(super) make_up_days: u32,
+    pub(super) boards: Leaderboards,
+    pub(super) points_board: Option<Arc<Board>>,
+    pub(super) count_board: Option<Arc<Board>>,
 }
 
 /// How long what is kept.
@@ -54,6 +59,10 @@ pub struct Keep {
 pub struct Receipt {
     /// Whether this is the first check-in of the day.
     pub fresh: bool,
+    /// The day that it counts for.
+    pub date: NaiveDate,
+    /// What that day's check-in paid.
+    pub paid: Reward,
     /// The record after it.
     pub record: Record,
 }
@@ -72,6 +81,7 @@ impl CheckIns {
             zone,
             rewards: Rewards::from(&settings.checkin),
             keep: Keep::from(settings),
+            make_up_days: settings.makeup.window_days,
             points_board: fed(&settings.checkin.points_board),
             count_board: fed(&settings.checkin.count_board),
             boards,
@@ -111,7 +121,7 @@ impl CheckIns {
         Err(Unavailable::StaleDay)
     }
 
-    /// The record of `user`; `None` before the first check-in.
+    /// The record of `user`; `None` before the first check-in and before anything was in the wallet.
     pub async fn record(&self, user: &UserId) -> Result<Option<Record>, Unavailable> {
         let Some(row) = self.keyspace.row(user).await? else {
             return Ok(None);
@@ -126,7 +136,7 @@ impl CheckIns {
 
     /// Brings the day of `now` in force for the boards that check-ins feed; answers with `now`, or with the start of the
     /// day in force if that is a later one.
-    async fn boards_turned(&self, mut now: DateTime<Utc>) -> Result<DateTime<Utc>, Unavailable> {
+    pub(super) async fn boards_turned(&self, mut now: DateTime<Utc>) -> Result<DateTime<Utc>, Unavailable> {
         for board in self.points_board.iter().chain(&self.count_board) {
             now = self.boards.turned(board, now).await?;
         }
@@ -154,7 +164,7 @@ impl CheckIns {
         clock: DateTime<Utc>,
     ) -> Call {
         let (keys, p) = (self.keyspace.keys(), call.partition());
-        let segment = rows::day_segment(row);
+        let (segment, horizon) = (rows::day_segment(row), self.horizon(today));
         let call = call
             .key(keys.record(p, row.bucket()))
             .key(keys.year(p, today.year(), rows::year_segment(row)))
@@ -166,9 +176,13 @@ impl CheckIns {
             .arg(day_number(self.zone.day_before(today)))
             .arg(rows::year_bit(row, today))
             .arg(rows::LAST_YEAR_BIT)
-            .arg(rows::day_bit(row))
+            .arg(row.get())
             .arg(self.keep.year_ttl(&self.zone, today.year(), now))
             .arg(self.keep.day_ttl(&self.zone, today, now))
+            .arg(day_number(horizon.fades))
+            .arg(day_number(horizon.joins))
+            .arg(MAX_POINTS)
+            .arg(MAX_CARDS)
             .arg(self.rewards.weekly_bonus);
         self.fed_boards(self.reward_rules(call), now, clock)
     }
@@ -226,17 +240,28 @@ impl Keep {
 
     /// Whether a day's bitmaps are kept.
     pub fn keeps_day(&self, date: NaiveDate, today: NaiveDate) -> bool {
-        (today - date).num_days() <= self.days
+        date >= self.days_since(today)
+    }
+
+    /// The first date whose bitmaps are kept at `today`.
+    pub fn days_since(&self, today: NaiveDate) -> NaiveDate {
+        today - TimeDelta::days(self.days)
     }
 }
 
 fn receipt(answer: &Answer) -> Result<Receipt, Unavailable> {
     let mut fields = answer.fields();
     let fresh = fields.text()? == "CHECKED_IN";
-    Ok(Receipt {
-        fresh,
-        record: Record::read(&mut fields)?,
-    })
+    let record = Record::read(&mut fields)?;
+    match record.done {
+        Some(done) => Ok(Receipt {
+            fresh,
+            date: done.last,
+            paid: done.paid,
+            record,
+        }),
+        None => Err(Unavailable::Fault("a check-in left no record".into())),
+    }
 }
 
 pub(super) fn read_record(stored: Option<String>) -> Result<Option<Record>, Unavailable> {

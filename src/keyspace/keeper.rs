@@ -1,14 +1,29 @@
 //! The keeper: what time does to the data, done by one node at a time.
 //!
-//! Owns the lease by which nodes agree who looks after a partition, and the rhythm. What has to be done is the features'.
+//! Owns the lease by which nodes agree who looks after a partition, the rhythm, the notes of how far upkeep has come, and
+//! deleting in steps. What has to be done is the features'.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+
+use chrono::NaiveDate;
 
 use super::{Keyspace, Partition, Request, Script, Unavailable, reply};
 use crate::random::unique_name;
 
 static TAKE_LEASE: Script = Script::new("take_lease", &[include_str!("take_lease.lua")]);
+
+static NOTE_REACHED: Script = Script::new("note_reached", &[include_str!("note_reached.lua")]);
+
+/// Keys that are deleted in one step.
+const KEYS_A_STEP: usize = 200;
+
+/// The pause between two steps of upkeep.
+pub const PAUSE: Duration = Duration::from_millis(5);
+
+/// How far upkeep has come in one partition, by what it is about.
+pub type Reached = HashMap<String, NaiveDate>;
 
 /// How long a lease lasts; whoever holds it renews it at every turn and during it.
 const LEASE: Duration = Duration::from_secs(15);
@@ -62,6 +77,68 @@ impl Keeper {
             if !partitions.iter().all(|p| held.contains(p)) {
                 return Ok(());
             }
+        }
+    }
+}
+
+impl Keyspace {
+    /// How far upkeep has come in a partition.
+    pub async fn reached(&self, p: Partition) -> Result<Reached, Unavailable> {
+        let mut get = redis::cmd("HGETALL");
+        get.arg(self.keys.swept(p));
+        let mut request = Request::new();
+        request.command(get);
+        let fields: HashMap<String, String> = match self.run(&request).await?.pop() {
+            Some(value) => reply(value)?,
+            None => HashMap::new(),
+        };
+        let dates = fields
+            .into_iter()
+            .filter_map(|(what, date)| Some((what, date.parse().ok()?)));
+        Ok(dates.collect())
+    }
+
+    /// Notes that upkeep of `what` has come up to `date`.
+    pub async fn note_reached(&self, p: Partition, what: &str, date: NaiveDate) -> Result<(), Unavailable> {
+        let date = date.to_string();
+        let mut request = Request::new();
+        request.script(
+            &NOTE_REACHED,
+            &[self.keys.generation(p), self.keys.swept(p)],
+            &[self.generation(), what, &date],
+        );
+        for value in self.run(&request).await? {
+            reply::<u32>(value)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes `keys` in small steps with pauses between.
+    pub async fn unlink(&self, keys: Vec<String>) -> Result<(), Unavailable> {
+        for step in keys.chunks(KEYS_A_STEP) {
+            let mut request = Request::new();
+            for key in step {
+                let mut unlink = redis::cmd("UNLINK");
+                unlink.arg(key);
+                request.command(unlink);
+            }
+            for value in self.run(&request).await? {
+                reply::<u32>(value)?;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// How many rows a partition has given away.
+    pub async fn rows_given(&self, p: Partition) -> Result<u32, Unavailable> {
+        let mut get = redis::cmd("HGET");
+        get.arg(self.keys.generation(p)).arg("rows");
+        let mut request = Request::new();
+        request.command(get);
+        match self.run(&request).await?.pop() {
+            Some(value) => Ok(reply::<Option<u32>>(value)?.unwrap_or(0)),
+            None => Ok(0),
         }
     }
 }

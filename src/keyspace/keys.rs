@@ -71,6 +71,11 @@ impl Keys {
         self.at(p, format_args!("year:{year}:{segment}"))
     }
 
+    /// String: which check-ins of a year were made up, a segment of users.
+    pub fn make_ups(&self, p: Partition, year: i32, segment: u32) -> String {
+        self.at(p, format_args!("makeup:{year}:{segment}"))
+    }
+
     /// Bitmap: who checked in on a day, a segment of rows.
     pub fn day(&self, p: Partition, date: NaiveDate, segment: u32) -> String {
         self.at(p, format_args!("day:{date}:{segment}"))

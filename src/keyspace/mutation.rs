@@ -82,6 +82,14 @@ impl<'a> Fields<'a> {
         }
         self.number().map(Some)
     }
+
+    /// The next field as a number, if there is one.
+    pub fn further<T: std::str::FromStr>(&mut self) -> Result<Option<T>, Unavailable> {
+        match self.0.clone().next() {
+            Some(_) => self.number().map(Some),
+            None => Ok(None),
+        }
+    }
 }
 
 /// Why one write of a batch was not done.

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 
 use super::heat;
 use super::ranking::Ahead;
@@ -221,8 +221,57 @@ impl Leaderboards {
         OpenPeriod::kept(board, at, now, &self.zone, self.retention)
     }
 
+    /// Every period that `date` lies in and that is still open at `now`.
+    pub(crate) fn open_periods_of(
+        &self,
+        board: &Board,
+        date: NaiveDate,
+        now: DateTime<Utc>,
+    ) -> Vec<OpenPeriod> {
+        let is_open = |period: &OpenPeriod| period.ends_at.is_none_or(|end| now < end);
+        let mut periods = self.periods_at(board, self.zone.start_of(date), now);
+        periods.retain(is_open);
+        periods
+    }
+
+    /// Adds what `score.lua` needs to a call for a score in these periods alone, written at `now`: windows and heat stay as
+    /// they are.
+    pub(crate) fn periods_part(
+        &self,
+        call: Call,
+        board: &Board,
+        periods: &[OpenPeriod],
+        now: DateTime<Utc>,
+    ) -> Call {
+        self.head_part(call, board, periods, now, now).arg(0).arg("cold")
+    }
+
     /// Adds what `score.lua` needs to a call.
     pub(crate) fn board_part(
+        &self,
+        call: Call,
+        board: &Board,
+        periods: &[OpenPeriod],
+        at: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Call {
+        let (keys, p) = (self.keyspace.keys(), call.partition());
+        let call = self.head_part(call, board, periods, at, now);
+        let call = self.windows_part(call, board, periods, at, now);
+        match self.heat_of(board) {
+            None => call.arg("cold"),
+            Some(heat) => {
+                let stored = Span::Heat(heat).stored();
+                call.key(keys.board(p, &board.id, &stored))
+                    .key(keys.board_distinct(p, &board.id, &stored))
+                    .arg("heat")
+                    .arg(heat.half_lives(at))
+                    .arg(heat::OFFSET)
+            }
+        }
+    }
+
+    fn head_part(
         &self,
         call: Call,
         board: &Board,
@@ -238,25 +287,13 @@ impl Leaderboards {
             .arg(score::sign(board.order))
             .arg(board.max_points)
             .arg(periods.len());
-        let call = periods.iter().fold(head, |call, period| {
+        periods.iter().fold(head, |call, period| {
             call.key(keys.board(p, &board.id, &period.key))
                 .key(keys.board_distinct(p, &board.id, &period.key))
                 .arg(period.plan.tie_range())
                 .arg(period.tick(at))
                 .arg(period.ttl(now))
-        });
-        let call = self.windows_part(call, board, periods, at, now);
-        match self.heat_of(board) {
-            None => call.arg("cold"),
-            Some(heat) => {
-                let stored = Span::Heat(heat).stored();
-                call.key(keys.board(p, &board.id, &stored))
-                    .key(keys.board_distinct(p, &board.id, &stored))
-                    .arg("heat")
-                    .arg(heat.half_lives(at))
-                    .arg(heat::OFFSET)
-            }
-        }
+        })
     }
 
     fn submitted(

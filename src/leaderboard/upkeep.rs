@@ -1,10 +1,8 @@
 //! What time does to boards: tomorrow's windows are built, closed periods leave, capped boards are trimmed.
 //!
 //! Owns the keeper's work on boards, in small steps with pauses between, by one node at a time. Everything here may be
-//! done twice or left half-way: the next turn goes on.
-
-use std::collections::HashMap;
-use std::time::Duration;
+//! done twice or left half-way: the next turn goes on. How far it has come is noted under `board PERIOD` (periods before
+//! are swept away), `board windows` (sets of days before are), `board PERIOD trimmed` (periods before are cut down).
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
 
@@ -15,12 +13,11 @@ use super::span;
 use super::{BOARD, Board, Leaderboards, OpenPeriod, POSITION, Span, Window};
 use crate::day::Period;
 use crate::ids::UserId;
+use crate::keyspace::keeper::{PAUSE, Reached};
 use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Partition, Request, Script, Unavailable, reply};
 
 static TRIM: Script = Script::new("trim", &[NUMBERS, BOARD, POSITION, include_str!("trim.lua")]);
-
-static NOTE_REACHED: Script = Script::new("note_reached", &[include_str!("note_reached.lua")]);
 
 /// Members that one step of trimming takes off.
 const TRIMMED_A_STEP: u32 = 200;
@@ -28,18 +25,8 @@ const TRIMMED_A_STEP: u32 = 200;
 /// Equals at the edge that are walked at a time.
 const EQUALS_A_PAGE: usize = 500;
 
-/// The pause between two steps.
-const PAUSE: Duration = Duration::from_millis(5);
-
 /// How far back the first sweep of a partition looks for what nobody keeps any more, in days.
 const FIRST_SWEEP_DAYS: u64 = 800;
-
-/// Periods whose sets go in one pipeline.
-const PERIODS_A_STEP: usize = 200;
-
-/// How far upkeep has come in one partition, by what it is about: `board PERIOD` (periods before are swept away),
-/// `board windows` (sets of days before are), `board PERIOD trimmed` (periods before are cut down).
-type Reached = HashMap<String, NaiveDate>;
 
 impl Leaderboards {
     /// One turn of the keeper over `partitions`.
@@ -53,7 +40,7 @@ impl Leaderboards {
             }
         }
         for &p in partitions {
-            let reached = self.reached(p).await?;
+            let reached = self.keyspace.reached(p).await?;
             for board in self.boards.iter() {
                 self.sweep_periods(board, p, now, &reached).await?;
                 self.sweep_windows(board, p, now, &reached).await?;
@@ -166,54 +153,18 @@ impl Leaderboards {
         until: NaiveDate,
     ) -> Result<(), Unavailable> {
         let keys = self.keyspace.keys();
-        for step in spans.chunks(PERIODS_A_STEP) {
-            let mut request = Request::new();
-            for span in step {
-                let mut unlink = redis::cmd("UNLINK");
-                unlink
-                    .arg(keys.board(p, &board.id, span))
-                    .arg(keys.board_distinct(p, &board.id, span))
-                    .arg(keys.window_progress(p, &board.id, span));
-                request.command(unlink);
-            }
-            for value in self.keyspace.run(&request).await? {
-                reply::<u32>(value)?;
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
+        let names = spans.iter().flat_map(|span| {
+            [
+                keys.board(p, &board.id, span),
+                keys.board_distinct(p, &board.id, span),
+                keys.window_progress(p, &board.id, span),
+            ]
+        });
+        self.keyspace.unlink(names.collect()).await?;
         match until == from {
             true => Ok(()),
-            false => self.note_reached(p, what, until).await,
+            false => self.keyspace.note_reached(p, what, until).await,
         }
-    }
-
-    async fn reached(&self, p: Partition) -> Result<Reached, Unavailable> {
-        let mut get = redis::cmd("HGETALL");
-        get.arg(self.keyspace.keys().swept(p));
-        let mut request = Request::new();
-        request.command(get);
-        let fields: HashMap<String, String> = match self.keyspace.run(&request).await?.pop() {
-            Some(value) => reply(value)?,
-            None => HashMap::new(),
-        };
-        let dates = fields
-            .into_iter()
-            .filter_map(|(what, date)| Some((what, date.parse().ok()?)));
-        Ok(dates.collect())
-    }
-
-    async fn note_reached(&self, p: Partition, what: &str, date: NaiveDate) -> Result<(), Unavailable> {
-        let (keys, date) = (self.keyspace.keys(), date.to_string());
-        let mut request = Request::new();
-        request.script(
-            &NOTE_REACHED,
-            &[keys.generation(p), keys.swept(p)],
-            &[self.keyspace.generation(), what, &date],
-        );
-        for value in self.keyspace.run(&request).await? {
-            reply::<u32>(value)?;
-        }
-        Ok(())
     }
 
     /// Cuts a capped board down: the periods that are closed, and the running ones where nobody loses what it gathered.
@@ -260,7 +211,11 @@ impl Leaderboards {
             self.trim_span(board, &Span::Period(period)).await?;
         }
         match last.filter(|&last| reached.get(&what) != Some(&last)) {
-            Some(last) => self.note_reached(Partition::number(0), &what, last).await,
+            Some(last) => {
+                self.keyspace
+                    .note_reached(Partition::number(0), &what, last)
+                    .await
+            }
             None => Ok(()),
         }
     }

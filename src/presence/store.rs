@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::checkin::rows;
+use crate::checkin::rows::{self, DAY};
 use crate::checkin::store::Keep;
 use crate::config;
 use crate::day::Zone;
@@ -16,7 +16,10 @@ use crate::keyspace::mutation::MUTATION;
 use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Call, Keyspace, Memory, Row, Script, Unavailable};
 
-static HEARTBEAT: Script = Script::new("heartbeat", &[NUMBERS, MUTATION, include_str!("heartbeat.lua")]);
+static HEARTBEAT: Script = Script::new(
+    "heartbeat",
+    &[NUMBERS, MUTATION, DAY, include_str!("heartbeat.lua")],
+);
 
 /// How many users that are no longer online each heartbeat clears away from a set.
 const CLEARED: u32 = 4;
@@ -94,7 +97,7 @@ impl Presence {
             None => call,
         };
         call.arg(now.timestamp_millis())
-            .arg(rows::day_bit(row))
+            .arg(row.get())
             .arg(self.keep.day_ttl(&self.zone, today, now))
             .arg(2 * self.window.num_seconds())
             .arg(self.online_since(now))

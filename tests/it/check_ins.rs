@@ -272,43 +272,63 @@ async fn a_clock_that_steps_back_over_midnight_pays_nothing_twice() {
     assert_eq!(again.wallet, first.wallet);
 }
 
+/// The keys that match `pattern` and have no TTL, without their numbers.
+async fn kept_for_ever(app: &TestApp) -> Vec<String> {
+    let without_ttl = app.ttls("*").await.into_iter().filter(|(_, ttl)| *ttl < 0);
+    let mut names: Vec<String> = without_ttl
+        .map(|(key, _)| key.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned())
+        .filter(|key| key != "tb:{0}:swept") // the keeper's own, whenever it comes by
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_key_that_should_expire_has_a_ttl_after_every_kind_of_write() {
     let app = spawn_app()
         .with(|settings| {
             settings.checkin.points_board = "points".into();
+            settings.checkin.count_board = "points".into();
+            settings.checkin.milestone = vec![tallyboard::config::Milestone {
+                streak: 2,
+                points: 5,
+                make_up_cards: 0,
+            }];
             settings.board[0]
                 .periods
                 .retain(|period| *period != tallyboard::day::Period::AllTime);
         })
+        .at("2027-03-01T08:00:00Z")
         .await;
-    app.user("amy").check_in().await;
-    app.service().score("points", "bob", 5).await;
-    app.user("amy")
-        .data(
-            "mutation { heartbeat(room: \"lobby\") { onlineCount } }",
-            json!({}),
-        )
-        .await;
-    let mut redis = app.redis().await;
-    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut redis).await.unwrap();
-    let mut for_ever = Vec::new();
-    for key in keys {
-        let ttl: i64 = redis::cmd("TTL").arg(&key).query_async(&mut redis).await.unwrap();
-        if ttl < 0 {
-            for_ever.push(key.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned());
-        }
-    }
-    for_ever.retain(|key| key != "tb:{0}:swept"); // the keeper's own, whenever it comes by
-    for_ever.sort();
-    for_ever.dedup();
-    let wanted = [
+    let amy = app.user("amy");
+    let mut wanted = vec![
         "tb:meta",
-        "tb:{0}:board-version:points",
         "tb:{0}:generation",
         "tb:{0}:record:",
         "tb:{0}:row-of:",
         "tb:{0}:user-of:",
     ];
-    assert_eq!(for_ever, wanted);
+    app.service().grant("amy", 2, Some("key")).await;
+    app.service().adjust("amy", 2, None).await;
+    assert_eq!(kept_for_ever(&app).await, wanted, "after the wallet");
+    wanted.insert(1, "tb:{0}:board-version:points");
+    amy.check_in().await;
+    assert_eq!(kept_for_ever(&app).await, wanted, "after a check-in");
+    app.set("2027-03-03T08:00:00Z");
+    assert_eq!(amy.make_up("2027-03-02").await.outcome, "MADE_UP");
+    assert_eq!(kept_for_ever(&app).await, wanted, "after a make-up");
+    let file = app.dir.path().join("days.csv");
+    std::fs::write(&file, "user,date\namy,2026-12-31\n").unwrap();
+    tallyboard::import::check_ins::import(&app.running().app, &file)
+        .await
+        .unwrap();
+    assert_eq!(kept_for_ever(&app).await, wanted, "after an import");
+    app.service().score("points", "bob", 5).await;
+    amy.data(
+        "mutation { heartbeat(room: \"lobby\") { onlineCount } }",
+        json!({}),
+    )
+    .await;
+    assert_eq!(kept_for_ever(&app).await, wanted, "after a score and a heartbeat");
 }

@@ -371,6 +371,55 @@ async fn a_write_whose_answer_gets_lost_is_sent_again_and_done_once() {
     assert_eq!(rows(&redis).await.len(), 3);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_the_wallet_and_a_make_up_whose_answer_gets_lost_are_done_once() {
+    let redis = PrivateRedis::start().await;
+    let line = Line::to(&redis).await;
+    let url = line.url();
+    let app = spawn_app().with(|settings| settings.redis.url = url).await;
+    let (amy, service) = (app.user("amy"), app.service());
+    for user in ["amy", "zed"] {
+        app.user(user).check_in().await;
+        service.grant(user, 2, None).await;
+    }
+    app.set("2027-03-03T08:00:00Z");
+    app.user("zed").make_up("2027-03-02").await; // from here on Redis knows the script
+    let mut run = operations_run(&app).await;
+    let mut sent_twice = async |what: &str| {
+        let now = operations_run(&app).await;
+        assert_eq!(now, run + 2, "no answer to {what} was lost");
+        run = now;
+    };
+    for points in [11, 21] {
+        line.cut_the_answer_to("operation");
+        let changed = service.adjust("amy", 1, None).await;
+        sent_twice("adjustWallet").await;
+        assert_eq!(
+            (changed.outcome.as_str(), changed.wallet.points),
+            ("APPLIED", points)
+        );
+        line.cut_the_answer_to("operation");
+        let changed = service.adjust("amy", 9, Some(&points.to_string())).await;
+        sent_twice("adjustWallet with a key").await;
+        assert_eq!(
+            (changed.outcome.as_str(), changed.wallet.points),
+            ("APPLIED", points + 9)
+        );
+    }
+    line.cut_the_answer_to("operation");
+    let made_up = amy.make_up("2027-03-02").await;
+    sent_twice("makeUpCheckIn").await;
+    assert_eq!(
+        (made_up.outcome.as_str(), made_up.wallet.make_up_cards),
+        ("MADE_UP", 1)
+    );
+    line.cut_the_answer_to("operation");
+    let granted = service.grant("amy", 5, None).await;
+    sent_twice("grantMakeUpCards").await;
+    assert_eq!(granted.wallet.make_up_cards, 6);
+    assert_eq!(amy.streak().await.total, 2);
+}
+
 /// What changed nothing the first time must change nothing when it is sent again: it would undo what came after it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_whose_answer_gets_lost_keeps_its_order_when_it_is_sent_again() {

@@ -35,9 +35,17 @@ pub struct CheckedIn {
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Day {
     pub date: String,
     pub state: String,
+    pub can_make_up: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct WalletChange {
+    pub outcome: String,
+    pub wallet: Reward,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -113,6 +121,51 @@ impl Caller<'_> {
         self.field(&query, json!({})).await
     }
 
+    pub async fn make_up(&self, date: &str) -> CheckedIn {
+        let query = format!(
+            "mutation ($date: Date!) {{ makeUpCheckIn(date: $date) {{ outcome date reward {{ points makeUpCards }}
+                streak {{ {STREAK} }} wallet {{ points makeUpCards }} }} }}"
+        );
+        self.field(&query, json!({ "date": date })).await
+    }
+
+    pub async fn wallet(&self) -> Reward {
+        self.field("{ wallet { points makeUpCards } }", json!({})).await
+    }
+
+    /// Gives `user` make-up cards.
+    pub async fn grant(&self, user: &str, cards: i32, key: Option<&str>) -> WalletChange {
+        let query = "mutation ($user: ID!, $cards: Int!, $key: String) { grantMakeUpCards(userId: $user, cards: $cards,
+            idempotencyKey: $key) { outcome wallet { points makeUpCards } } }";
+        self.field(query, json!({ "user": user, "cards": cards, "key": key }))
+            .await
+    }
+
+    /// Adds points to the wallet of `user`, or takes them out.
+    pub async fn adjust(&self, user: &str, points: i64, key: Option<&str>) -> WalletChange {
+        let query = "mutation ($user: ID!, $points: SafeInt!, $key: String) { adjustWallet(userId: $user, points: $points,
+            reason: \"a test\", idempotencyKey: $key) { outcome wallet { points makeUpCards } } }";
+        self.field(query, json!({ "user": user, "points": points, "key": key }))
+            .await
+    }
+
+    pub async fn streak_on(&self, date: &str) -> Streak {
+        let query = format!("query ($on: Date) {{ streak(on: $on) {{ {STREAK} }} }}");
+        self.field(&query, json!({ "on": date })).await
+    }
+
+    /// The check-ins of a range as date and kind.
+    pub async fn kinds(&self, from: &str, to: &str) -> Vec<(String, String)> {
+        #[derive(Deserialize)]
+        struct CheckIn {
+            date: String,
+            kind: String,
+        }
+        let query = "query ($from: Date!, $to: Date!) { checkIns(from: $from, to: $to) { date kind } }";
+        let found: Vec<CheckIn> = self.field(query, json!({ "from": from, "to": to })).await;
+        found.into_iter().map(|found| (found.date, found.kind)).collect()
+    }
+
     pub async fn streak(&self) -> Streak {
         self.field(&format!("{{ streak {{ {STREAK} }} }}"), json!({}))
             .await
@@ -131,7 +184,7 @@ impl Caller<'_> {
         struct Calendar {
             days: Vec<Day>,
         }
-        let query = "query ($month: Month) { calendar(month: $month) { days { date state } } }";
+        let query = "query ($month: Month) { calendar(month: $month) { days { date state canMakeUp } } }";
         self.field::<Calendar>(query, json!({ "month": month }))
             .await
             .days

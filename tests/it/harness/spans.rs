@@ -115,11 +115,9 @@ impl TestApp {
     /// One turn of upkeep over all partitions.
     pub async fn look_after(&self) {
         let app = &self.running().app;
-        let partitions: Vec<_> = app.keyspace.partitions().collect();
-        app.boards
-            .look_after(&partitions, self.clock.now())
-            .await
-            .unwrap();
+        let (partitions, now): (Vec<_>, _) = (app.keyspace.partitions().collect(), self.clock.now());
+        app.checkins.look_after(&partitions, now).await.unwrap();
+        app.boards.look_after(&partitions, now).await.unwrap();
     }
 
     /// A keeper that holds every lease instead of the server's own.

@@ -1,0 +1,79 @@
+//! What time does to check-ins: years and days that are kept no longer leave.
+//!
+//! Owns which keys those are. Everything here may be done twice or left half-way: the next turn goes on. A Redis TTL is
+//! the backstop behind it.
+
+use chrono::{DateTime, Datelike, Days, NaiveDate, Utc};
+
+use super::{CheckIns, rows};
+use crate::keyspace::keeper::Reached;
+use crate::keyspace::{Partition, Row, Unavailable};
+
+/// How far back the first sweep of a partition looks for what nobody keeps any more.
+const FIRST_SWEEP_YEARS: i32 = 10;
+const FIRST_SWEEP_DAYS: u64 = 800;
+
+/// What the keeper notes about how far it has come: rows of years before that date are gone, and bitmaps of days.
+const YEARS: &str = "check-in years";
+const DAYS: &str = "check-in days";
+
+impl CheckIns {
+    /// One turn of the keeper over `partitions`.
+    pub async fn look_after(&self, partitions: &[Partition], now: DateTime<Utc>) -> Result<(), Unavailable> {
+        let today = self.zone.date_of(now);
+        for &p in partitions {
+            let reached = self.keyspace.reached(p).await?;
+            self.sweep_years(p, today, &reached).await?;
+            self.sweep_days(p, today, &reached).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes the rows of years away that are kept no longer.
+    async fn sweep_years(
+        &self,
+        p: Partition,
+        today: NaiveDate,
+        reached: &Reached,
+    ) -> Result<(), Unavailable> {
+        let (keys, since) = (self.keyspace.keys(), self.kept_since(today));
+        let from = match reached.get(YEARS) {
+            Some(&from) if from == since => return Ok(()),
+            Some(&from) => from.year(),
+            None => since.year() - FIRST_SWEEP_YEARS,
+        };
+        let segments = rows::year_segment(self.last_row(p).await?);
+        let names = (from..since.year())
+            .flat_map(|year| (0..=segments).map(move |segment| (year, segment)))
+            .flat_map(|(year, segment)| [keys.year(p, year, segment), keys.make_ups(p, year, segment)]);
+        self.keyspace.unlink(names.collect()).await?;
+        // Also where more years are kept than before: what is written into them now has to be swept again.
+        self.keyspace.note_reached(p, YEARS, since).await
+    }
+
+    /// Takes the bitmaps and counters of days away that are kept no longer.
+    async fn sweep_days(&self, p: Partition, today: NaiveDate, reached: &Reached) -> Result<(), Unavailable> {
+        let (keys, since) = (self.keyspace.keys(), self.keep.days_since(today));
+        let from = match reached.get(DAYS) {
+            Some(&from) if from == since => return Ok(()),
+            Some(&from) => from,
+            None => since - Days::new(FIRST_SWEEP_DAYS),
+        };
+        let segments = rows::day_segment(self.last_row(p).await?);
+        let names = from
+            .iter_days()
+            .take_while(|&date| date < since)
+            .flat_map(|date| {
+                let bitmaps = (0..=segments)
+                    .flat_map(move |segment| [keys.day(p, date, segment), keys.active(p, date, segment)]);
+                bitmaps.chain([keys.day_count(p, date), keys.active_count(p, date)])
+            });
+        self.keyspace.unlink(names.collect()).await?;
+        self.keyspace.note_reached(p, DAYS, since).await
+    }
+
+    async fn last_row(&self, p: Partition) -> Result<Row, Unavailable> {
+        let rows = self.keyspace.rows_given(p).await?;
+        Ok(Row::number(rows.saturating_sub(1)))
+    }
+}
