@@ -80,9 +80,9 @@ impl CheckInQuery {
         .await
     }
 
-    /// A user's streak as of now, or as it stood at the end of a past day. Of a past day there is no grace: the run has to end on that very day. Days that were made up since count. What lies
-    /// before the kept years is known as far as it belongs to the newest run, or was the longest of all; of another run
-    /// that began there only the kept part counts.
+    /// A user's streak as of now, or as it stood at the end of a past day. Of a past day there is no grace: the run has to
+    /// end on that very day. Days that were made up since count. What lies before the kept years is known as far as it
+    /// belongs to the newest run, or was the longest of all; of another run that began there only the kept part counts.
     async fn streak(
         &self,
         ctx: &Context<'_>,

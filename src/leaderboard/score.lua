@@ -148,9 +148,10 @@ local function after_board(k, a)
   return k, a + 2
 end
 
--- Scores `amount` for `user`. A score beyond the board's points is refused whole, or held at the edge if `saturate`.
--- Returns nil when refused; else whether anything changed, and for each period its name, points before ('-': none) and
--- its standing.
+-- Scores `amount` for `user`. A score beyond the board's points is refused whole, or held at the edge if `saturate`: so
+-- check-ins feed boards, and nobody is told where they stand then.
+-- Returns nil when refused; else whether anything changed, and, unless `saturate`, for each period its name, points before
+-- ('-': none) and its standing.
 local function score(k, a, user, operator, amount, saturate)
   moves = {}
   local sign, count = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 4])
@@ -172,7 +173,7 @@ local function score(k, a, user, operator, amount, saturate)
     keep_for(tonumber(ARGV[a + 4 + 3 * i]), members, distinct)
     -- The period's name is what its key ends with: an answer that is given again later is read by it.
     local name, before = string.match(members, '[^:]+$'), change.before and whole(change.before) or '-'
-    standings[i] = name .. ' ' .. before .. ' ' .. standing(members, distinct, user, range)
+    if not saturate then standings[i] = name .. ' ' .. before .. ' ' .. standing(members, distinct, user, range) end
   end
   if changed then
     local next_key, heat_at = windows(after_periods, windows_at, user, sign, changes)
