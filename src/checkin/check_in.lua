@@ -41,7 +41,7 @@ for i = 1, tonumber(ARGV[at]) do
 end
 
 local goes_on = last == tonumber(ARGV[8])
-if last and not goes_on and last - run <= tonumber(ARGV[14]) then ended, ended_run = last, run end
+if last and not goes_on and last - run < tonumber(ARGV[14]) then ended, ended_run = last, run end
 if ended and ended < tonumber(ARGV[15]) then ended = nil end
 run = goes_on and run + 1 or 1
 longest = math.max(longest, run)

@@ -53,10 +53,11 @@ impl Record {
             true => Some(done.last),
             false => kept.range(..=day).next_back().copied(),
         };
+        let total = done.total.saturating_sub(after);
         Some(Streak {
             current,
-            longest,
-            total: done.total.saturating_sub(after),
+            longest: longest.min(total), // a later run may be longer than all that was then
+            total,
             checked_in_today: current > 0,
             at_risk: false,
             ends_at: (current > 0).then(|| zone.end_of(zone.day_after(day))),

@@ -63,12 +63,12 @@ pub struct Horizon {
 impl Horizon {
     /// Whether what is known of `run` has to outlive its bits.
     fn keeps(&self, run: &Ended) -> bool {
-        // A day that the zone skipped makes a run begin one day earlier than its length says.
+        // The day before the run, or its first day if the zone skipped one of its days.
         let began = run
             .last
             .checked_sub_days(Days::new(run.run.into()))
             .unwrap_or(NaiveDate::MIN);
-        began <= self.fades && run.last >= self.joins
+        began < self.fades && run.last >= self.joins
     }
 }
 
@@ -249,9 +249,11 @@ impl Done {
             run: self.run,
         });
         let longest = runs.iter().map(|run| whole(run).run).max().unwrap_or(0);
-        let ended = self
-            .known()
-            .map(joined)
+        // Also a run that was imported or made up, and never was the newest.
+        let ended = runs
+            .iter()
+            .map(whole)
+            .chain(self.known().map(joined))
             .filter(|run| run.last < newest.last && horizon.keeps(run));
         Done {
             first: kept.first().map_or(self.first, |&first| first.min(self.first)),

@@ -39,6 +39,9 @@ static CHECK_IN_ALONE: Script = Script::new(
 /// Longer than any clocks differ: a Redis TTL is only the backstop behind deletion by the clock.
 const BACKSTOP: TimeDelta = TimeDelta::days(1);
 
+/// How often a check-in is sent again when the day of a fed board turns meanwhile.
+const TRIES: usize = 5;
+
 /// The store of check-ins.
 #[derive(Clone)]
 pub struct CheckIns {
@@ -111,13 +114,26 @@ impl CheckIns {
         now: DateTime<Utc>,
         operation: &Operation,
     ) -> Result<Receipt, Unavailable> {
+        let patience = self.keyspace.patience();
+        match tokio::time::timeout(patience, self.check_in_at_leisure(user, now, operation)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Unavailable::TimedOut(patience)),
+        }
+    }
+
+    async fn check_in_at_leisure(
+        &self,
+        user: &UserId,
+        now: DateTime<Utc>,
+        operation: &Operation,
+    ) -> Result<Receipt, Unavailable> {
         let today = self.zone.date_of(now);
         let mut clock = now;
         let script = match (&self.points_board, &self.count_board) {
             (None, None) => &CHECK_IN_ALONE,
             _ => &CHECK_IN,
         };
-        for _ in 0..5 {
+        for _ in 0..TRIES {
             let complete = |call: Call, row: Row| self.check_in_call(call, row, today, now, clock);
             match self
                 .keyspace
