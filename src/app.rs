@@ -13,6 +13,7 @@ use crate::checkin::CheckIns;
 use crate::clock::Clock;
 use crate::config::{self, ConfigError, Settings};
 use crate::day::Zone;
+use crate::figures::Figures;
 use crate::keyspace::data_dir::{DataDir, DataDirError};
 use crate::keyspace::keeper::{self, Keeper};
 use crate::keyspace::managed::{self, ManagedError, ManagedRedis};
@@ -171,6 +172,8 @@ pub struct App {
     pub checkins: CheckIns,
     /// Who is online.
     pub presence: Presence,
+    /// Who was active on which days.
+    pub figures: Figures,
     /// Names and avatars.
     pub profiles: Profiles,
     /// What has changed.
@@ -221,6 +224,7 @@ impl App {
         Ok(Arc::new(App {
             checkins: CheckIns::new(keyspace.clone(), zone, &settings, boards.clone()),
             presence: Presence::new(keyspace.clone(), zone, &settings),
+            figures: Figures::new(keyspace.clone(), zone, &settings),
             profiles: Profiles::new(keyspace.clone(), boards.clone()),
             settings,
             clock,

@@ -24,6 +24,7 @@ pub use api::Api;
 use crate::app::App;
 use crate::checkin::graphql::{CheckInMutation, CheckInQuery};
 use crate::error::Error;
+use crate::figures::graphql::FiguresQuery;
 use crate::leaderboard::graphql::{BoardMutation, BoardQuery, BoardSubscription};
 use crate::leaderboard::seen::PlaceLoader;
 use crate::presence::graphql::{PresenceMutation, PresenceQuery};
@@ -37,6 +38,7 @@ pub struct Query(
     CheckInQuery,
     BoardQuery,
     PresenceQuery,
+    FiguresQuery,
 );
 
 /// Everything that can be changed.

@@ -10,6 +10,8 @@ mod check_ins;
 mod clients;
 mod edges;
 mod faults;
+mod figures;
+mod figures_at_scale;
 mod harness;
 mod heat;
 mod identity;
