@@ -239,8 +239,23 @@ impl App {
     /// One turn of the keeper: what time does to the partitions that `keeper` may look after.
     pub async fn look_after(&self, keeper: &Keeper) -> Result<(), Unavailable> {
         let partitions = keeper.partitions().await?;
+        let turn = async {
+            self.boards.look_after(&partitions, self.clock.now()).await?;
+            self.presence.look_after(&partitions, self.clock.now()).await
+        };
+        // Boards may take long at the turn of a day; those who go meanwhile are not left until then.
+        let meanwhile = async {
+            loop {
+                tokio::time::sleep(keeper::TURN).await;
+                let cleared = self.presence.look_after(&partitions, self.clock.now()).await;
+                if cleared.is_err() {
+                    break cleared;
+                }
+            }
+        };
         tokio::select! {
-            done = self.boards.look_after(&partitions, self.clock.now()) => done,
+            done = turn => done.map(drop),
+            failed = meanwhile => failed.map(drop),
             lost = keeper.hold(&partitions) => lost,
         }
     }

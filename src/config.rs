@@ -154,6 +154,15 @@ impl Settings {
             3,
             86_400,
         )?;
+        for (key, most) in [
+            ("presence.max_rooms_per_user", self.presence.max_rooms_per_user),
+            (
+                "presence.max_sessions_per_user",
+                self.presence.max_sessions_per_user,
+            ),
+        ] {
+            within(key, most.into(), 1, 1_000)?;
+        }
         within("analytics.keep_days", self.analytics.keep_days.into(), 1, 36_600)?;
         self.live.check()?;
         self.check_what_is_to_come()
@@ -177,14 +186,6 @@ impl Settings {
             ),
             ("ledger.max_lag", self.ledger.max_lag != defaults.ledger.max_lag),
             ("makeup.window_days", self.makeup != defaults.makeup),
-            (
-                "presence.max_rooms_per_user",
-                self.presence.max_rooms_per_user != defaults.presence.max_rooms_per_user,
-            ),
-            (
-                "presence.max_sessions_per_user",
-                self.presence.max_sessions_per_user != defaults.presence.max_sessions_per_user,
-            ),
             ("auth", self.auth != config_auth(self.auth.public_reads)),
         ] {
             if set {
