@@ -22,6 +22,7 @@ use crate::keyspace::{Connection, Keys, Keyspace, Unavailable, advice};
 use crate::leaderboard::{Boards, Leaderboards, Retention};
 use crate::live::{Changes, Gauges};
 use crate::presence::Presence;
+use crate::presence::attendance::Attendance;
 use crate::user::Profiles;
 
 /// How long to wait for a Redis that is not ours to start.
@@ -172,6 +173,8 @@ pub struct App {
     pub checkins: CheckIns,
     /// Who is online.
     pub presence: Presence,
+    /// Which of this node's sockets count as sessions.
+    pub attendance: Attendance,
     /// Who was active on which days.
     pub figures: Figures,
     /// Names and avatars.
@@ -224,6 +227,7 @@ impl App {
         Ok(Arc::new(App {
             checkins: CheckIns::new(keyspace.clone(), zone, &settings, boards.clone()),
             presence: Presence::new(keyspace.clone(), zone, &settings),
+            attendance: Attendance::default(),
             figures: Figures::new(keyspace.clone(), zone, &settings),
             profiles: Profiles::new(keyspace.clone(), boards.clone()),
             settings,

@@ -1,4 +1,4 @@
-//! The face of figures: `dayStats`, `dayStatsRange`, `activeUsers`, `retention`, `retentionTable`.
+//! The face of figures, for reading: `dayStats`, `dayStatsRange`, `activeUsers`, `retention`, `retentionTable`.
 
 use async_graphql::{Context, ID, Object, SimpleObject};
 

@@ -1,11 +1,12 @@
 //! Figures: who was active on which days, how many came back.
 //!
 //! [`range`] says which days may be asked for (pure), [`bitmaps`] combines days within Redis, [`store`] answers the
-//! questions, [`roster`] writes the users themselves, [`graphql`] is the face. The bits are written by check-ins, imports
+//! questions, [`roster`] writes the users themselves, [`graphql`] and [`live`] are the face. The bits are written by check-ins, imports
 //! and heartbeats.
 
 pub mod bitmaps;
 pub mod graphql;
+pub mod live;
 pub mod range;
 pub mod roster;
 pub mod store;

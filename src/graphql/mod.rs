@@ -25,9 +25,11 @@ use crate::app::App;
 use crate::checkin::graphql::{CheckInMutation, CheckInQuery};
 use crate::error::Error;
 use crate::figures::graphql::FiguresQuery;
+use crate::figures::live::FiguresSubscription;
 use crate::leaderboard::graphql::{BoardMutation, BoardQuery, BoardSubscription};
 use crate::leaderboard::seen::PlaceLoader;
 use crate::presence::graphql::{PresenceMutation, PresenceQuery};
+use crate::presence::live::PresenceSubscription;
 use crate::user::graphql::{ProfileLoader, UserMutation, UserQuery};
 
 /// Everything that can be asked.
@@ -47,7 +49,7 @@ pub struct Mutation(CheckInMutation, BoardMutation, PresenceMutation, UserMutati
 
 /// Everything that can be watched.
 #[derive(MergedSubscription, Default)]
-pub struct Subscription(BoardSubscription);
+pub struct Subscription(BoardSubscription, PresenceSubscription, FiguresSubscription);
 
 /// The whole schema.
 pub type TallyboardSchema = Schema<Query, Mutation, Subscription>;
