@@ -154,6 +154,14 @@ impl Settings {
             3,
             86_400,
         )?;
+        let window = self.presence.window_seconds;
+        let whole_minutes = window.is_multiple_of(60) && window <= 3_600;
+        if self.presence.mode == PresenceMode::Count && !whole_minutes {
+            let reason = format!(
+                "{window} is not within 60 to 3600 in whole minutes, by which presence.mode = \"count\" goes"
+            );
+            return Err(ConfigError::unusable("presence.window_seconds", reason));
+        }
         for (key, most) in [
             ("presence.max_rooms_per_user", self.presence.max_rooms_per_user),
             (
@@ -202,12 +210,6 @@ impl Settings {
             return Err(ConfigError::unusable(
                 "ledger.url",
                 "there is no ledger yet; leave it empty",
-            ));
-        }
-        if self.presence.mode != PresenceMode::Exact {
-            return Err(ConfigError::unusable(
-                "presence.mode",
-                "only \"exact\" is supported yet",
             ));
         }
         Ok(())

@@ -154,6 +154,11 @@ impl Keys {
         self.at(p, "rooms")
     }
 
+    /// Bitmap: who was seen within a minute (since 1970), a segment of rows.
+    pub fn minute(&self, p: Partition, minute: i64, segment: u32) -> String {
+        self.at(p, format_args!("minute:{minute}:{segment}"))
+    }
+
     fn at(&self, p: Partition, rest: impl Display) -> String {
         format!("{}:{{{p}}}:{rest}", self.prefix)
     }

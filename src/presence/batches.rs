@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::store::{HEARTBEAT, LEAVE};
+use super::store::LEAVE;
 use super::{Place, Presence};
 use crate::ids::UserId;
 use crate::keyspace::mutation::NotDone;
@@ -17,12 +17,15 @@ type Complete = fn(&Presence, Call, Row, &Place, DateTime<Utc>) -> Call;
 impl Presence {
     /// All of these users are at their places now. Whoever has too many rooms or sessions is passed over.
     pub async fn heartbeat_all(&self, sightings: &[Sighting], now: DateTime<Utc>) -> Result<(), Unavailable> {
-        self.in_batches(&HEARTBEAT, Presence::heartbeat_call, sightings, now)
+        self.in_batches(self.heartbeat_script(), Presence::heartbeat_call, sightings, now)
             .await
     }
 
     /// All of these users have left their places.
     pub async fn leave_all(&self, sightings: &[Sighting], now: DateTime<Utc>) -> Result<(), Unavailable> {
+        if self.only_counts() {
+            return Ok(());
+        }
         self.in_batches(&LEAVE, Presence::leave_call, sightings, now)
             .await
     }

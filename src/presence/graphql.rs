@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::Place;
 use super::list::{Page, Seen};
+use super::store::only_counted;
 use crate::error::Error;
 use crate::graphql::page_info::PageInfo;
 use crate::graphql::scalars::SafeInt;
@@ -117,6 +118,22 @@ fn room_of(room: Option<ID>) -> Result<Option<RoomId>, Error> {
     Ok(room.map(|room| RoomId::parse(&room)).transpose()?)
 }
 
+/// The room that is to be counted.
+pub fn counted_room(ctx: &Context<'_>, room: Option<ID>) -> Result<Option<RoomId>, Error> {
+    match room_of(room)? {
+        Some(_) if ctx.app().presence.only_counts() => Err(only_counted("there are no rooms")),
+        room => Ok(room),
+    }
+}
+
+/// Refuses where there is no list.
+fn listed(ctx: &Context<'_>) -> Result<(), Error> {
+    match ctx.app().presence.only_counts() {
+        true => Err(only_counted("nobody is listed")),
+        false => Ok(()),
+    }
+}
+
 fn place(room: Option<ID>, session: Option<ID>) -> Result<Place, Error> {
     Ok(Place {
         room: room_of(room)?,
@@ -139,7 +156,7 @@ impl PresenceQuery {
     ) -> Option<async_graphql::Result<SafeInt>> {
         answer(async {
             access::reading_publicly(ctx, ctx.app().settings.auth.public_reads)?;
-            let room = room_of(room)?;
+            let room = counted_room(ctx, room)?;
             Ok(ctx
                 .app()
                 .presence
@@ -160,6 +177,7 @@ impl PresenceQuery {
     ) -> Option<async_graphql::Result<PresenceConnection>> {
         answer(async {
             access::signed_in(ctx)?;
+            listed(ctx)?;
             let many = usize::try_from(first).ok().filter(|many| *many <= MAX_FIRST);
             let many = many.ok_or_else(|| {
                 Error::BadUserInput(format!(
@@ -186,6 +204,7 @@ impl PresenceQuery {
     ) -> Option<async_graphql::Result<Vec<Presence>>> {
         answer(async {
             access::signed_in(ctx)?;
+            listed(ctx)?;
             if user_ids.len() > MAX_FIRST {
                 return Err(Error::BadUserInput(format!(
                     "userIds has at most {MAX_FIRST} users, and {} were given",
@@ -226,7 +245,7 @@ impl PresenceMutation {
             let (presence, now) = (&ctx.app().presence, ctx.now());
             presence.heartbeat(&user, &place, now).await?;
             Ok(HeartbeatPayload {
-                online_count: presence.count_online(place.room.as_ref(), now).await?.into(),
+                online_count: presence.count_for_beat(place.room.as_ref(), now).await?.into(),
                 next_within_seconds: presence.next_within_seconds(),
             })
         })
@@ -245,6 +264,9 @@ impl PresenceMutation {
             let user = access::acting_for(ctx, user_id)?;
             let place = place(room, session)?;
             let (presence, now) = (&ctx.app().presence, ctx.now());
+            if place.room.is_some() && presence.only_counts() {
+                return Err(only_counted("there are no rooms"));
+            }
             Ok(LeavePayload {
                 online: presence.leave(&user, &place, now).await?,
                 online_count: presence.count_online(place.room.as_ref(), now).await?.into(),

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use futures::Stream;
 use tokio::sync::watch;
 
+use super::graphql::counted_room;
 use crate::app::App;
 use crate::error::Error;
 use crate::graphql::scalars::SafeInt;
@@ -88,10 +89,9 @@ impl PresenceSubscription {
         #[graphql(desc = "In this room; left out: on the whole site.")] room: Option<ID>,
     ) -> async_graphql::Result<impl Stream<Item = OnlineCount> + use<>> {
         access::reading_publicly(ctx, ctx.app().settings.auth.public_reads)?;
-        let room = room.map(|room| RoomId::parse(&room)).transpose();
         let counted = Counted {
             app: ctx.data_unchecked::<Arc<App>>().clone(),
-            room: room.map_err(Error::from)?,
+            room: counted_room(ctx, room)?,
             still: watch::channel(Pulse::default()).0,
         };
         Ok(follow(ctx, counted))

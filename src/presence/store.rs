@@ -8,18 +8,19 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::minutes::{HEARTBEAT_COUNT, LastCount};
 use crate::checkin::rows;
 use crate::checkin::store::Keep;
-use crate::config;
+use crate::config::{self, PresenceMode};
 use crate::day::Zone;
 use crate::error::Error;
+use crate::figures::bitmaps::Bitmaps;
 use crate::ids::{RoomId, SessionId, UserId};
 use crate::keyspace::mutation::MUTATION;
 use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Call, Keyspace, Memory, Row, Script, Unavailable};
 
-pub(super) static HEARTBEAT: Script =
-    Script::new("heartbeat", &[NUMBERS, MUTATION, include_str!("heartbeat.lua")]);
+static HEARTBEAT: Script = Script::new("heartbeat", &[NUMBERS, MUTATION, include_str!("heartbeat.lua")]);
 
 pub(super) static LEAVE: Script = Script::new("leave", &[NUMBERS, MUTATION, include_str!("leave.lua")]);
 
@@ -31,6 +32,9 @@ pub struct Presence {
     pub(super) keep: Keep,
     window: TimeDelta,
     limits: Limits,
+    mode: PresenceMode,
+    pub(super) bitmaps: Bitmaps,
+    pub(super) last_count: LastCount,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -67,8 +71,17 @@ pub enum NoBeat {
     Rooms(u32),
     /// The user has that many sessions already, each the only one in its room.
     Sessions(u32),
+    /// Only a count of the whole site is kept.
+    NoRooms,
     /// Redis is away or refuses.
     Unavailable(Unavailable),
+}
+
+/// What cannot be asked where only a count is kept.
+pub fn only_counted(what: &str) -> Error {
+    Error::BadUserInput(format!(
+        "{what}: this server only counts who is online on the whole site (presence.mode = \"count\")"
+    ))
 }
 
 impl From<NoBeat> for Error {
@@ -80,6 +93,7 @@ impl From<NoBeat> for Error {
             NoBeat::Sessions(most) => Error::BadUserInput(format!(
                 "a user has at most {most} sessions at a time; leave one first"
             )),
+            NoBeat::NoRooms => only_counted("there are no rooms"),
             NoBeat::Unavailable(cause) => cause.into(),
         }
     }
@@ -90,6 +104,9 @@ impl Presence {
     pub fn new(keyspace: Arc<Keyspace>, zone: Zone, settings: &config::Settings) -> Presence {
         let presence = &settings.presence;
         Presence {
+            bitmaps: Bitmaps::new(keyspace.clone()),
+            last_count: LastCount::default(),
+            mode: presence.mode,
             keyspace,
             zone,
             keep: Keep::from(settings),
@@ -99,6 +116,11 @@ impl Presence {
                 sessions: presence.max_sessions_per_user,
             },
         }
+    }
+
+    /// Whether only a count is kept: then there are no rooms, no sessions and no list.
+    pub fn only_counts(&self) -> bool {
+        self.mode == PresenceMode::Count
     }
 
     /// How long a sighting counts.
@@ -113,10 +135,13 @@ impl Presence {
 
     /// `user` is at `place` now.
     pub async fn heartbeat(&self, user: &UserId, place: &Place, now: DateTime<Utc>) -> Result<(), NoBeat> {
+        if self.only_counts() && place.room.is_some() {
+            return Err(NoBeat::NoRooms);
+        }
         let complete = |call: Call, row: Row| self.heartbeat_call(call, row, place, now);
         let answer = self
             .keyspace
-            .mutate(&HEARTBEAT, user, Memory::None, complete)
+            .mutate(self.heartbeat_script(), user, Memory::None, complete)
             .await
             .map_err(NoBeat::Unavailable)?;
         match answer.text.as_str() {
@@ -129,8 +154,11 @@ impl Presence {
     /// `user` is no longer at `place`. Whether another session keeps the user online there: in the room, or on the site if
     /// the place is in none.
     pub async fn leave(&self, user: &UserId, place: &Place, now: DateTime<Utc>) -> Result<bool, Unavailable> {
-        if self.keyspace.row(user).await?.is_none() {
+        let Some(row) = self.keyspace.row(user).await? else {
             return Ok(false); // never seen; leaving makes nobody known
+        };
+        if self.only_counts() {
+            return self.in_minutes(user, row, now).await; // a bit knows nothing of sessions
         }
         let complete = |call: Call, row: Row| self.leave_call(call, row, place, now);
         let answer = self.keyspace.mutate(&LEAVE, user, Memory::None, complete).await?;
@@ -139,6 +167,9 @@ impl Presence {
 
     /// How many users are online in `room`, or on the whole site: seen within the window that ends with `now`.
     pub async fn count_online(&self, room: Option<&RoomId>, now: DateTime<Utc>) -> Result<u64, Unavailable> {
+        if self.only_counts() {
+            return self.count_minutes(now).await;
+        }
         let since = self.online_since(now);
         let counts: Vec<u64> = self
             .keyspace
@@ -154,6 +185,18 @@ impl Presence {
         Ok(counts.into_iter().sum())
     }
 
+    /// As [`Presence::count_online`], for the answer to a heartbeat, which are many.
+    pub async fn count_for_beat(
+        &self,
+        room: Option<&RoomId>,
+        now: DateTime<Utc>,
+    ) -> Result<u64, Unavailable> {
+        match self.only_counts() {
+            true => self.count_lately(now).await,
+            false => self.count_online(room, now).await,
+        }
+    }
+
     /// From when on a sighting counts at `now`, in ms since 1970.
     pub(super) fn online_since(&self, now: DateTime<Utc>) -> i64 {
         (now - self.window).timestamp_millis()
@@ -164,7 +207,17 @@ impl Presence {
         2 * self.window.num_seconds()
     }
 
+    pub(super) fn heartbeat_script(&self) -> &'static Script {
+        match self.only_counts() {
+            true => &HEARTBEAT_COUNT,
+            false => &HEARTBEAT,
+        }
+    }
+
     pub(super) fn heartbeat_call(&self, call: Call, row: Row, place: &Place, now: DateTime<Utc>) -> Call {
+        if self.only_counts() {
+            return self.count_call(call, row, now);
+        }
         let (keys, p) = (self.keyspace.keys(), call.partition());
         let today = self.zone.date_of(now);
         let call = call

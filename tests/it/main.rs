@@ -23,6 +23,7 @@ mod managed_redis;
 mod models;
 mod pages;
 mod presence;
+mod presence_count;
 mod presence_live;
 mod presence_upkeep;
 mod profiles;
