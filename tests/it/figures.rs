@@ -1,12 +1,14 @@
 //! Who was active on which days, and who came back: against plain sets of users.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::Stdio;
 
 use chrono::{Days, NaiveDate};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
+use tallyboard::config::Settings;
 use tallyboard::figures::roster::{self, Wanted};
 use tallyboard::figures::{Activity, DayMatch};
 use tokio::process::Command;
@@ -150,50 +152,40 @@ async fn the_known_figures_of_the_purchases_come_out() {
                 Activity::Online,
             )
             .await;
-            assert_eq!(
-                exported(&app, "1997-07-01", "1998-06-30").await,
-                whole,
-                "beside the server"
-            );
+            let (from, to) = ("1997-07-01", "1998-06-30");
+            let beside = exported(app.dir.path(), &app.settings, from, to).await;
+            assert_eq!(beside.unwrap(), whole, "beside the server");
+            let (dir, settings) = app.stopped().await;
+            let alone = exported(dir.path(), &settings, from, to).await;
+            assert_eq!(alone.unwrap(), whole, "without one");
+            let refused = exported(dir.path(), &settings, to, from).await.unwrap_err();
+            assert!(refused.contains("lies after to"), "{refused}");
         }
     }
 }
 
-/// What `tallyboard export users` writes of those seen on any day.
-async fn exported(app: &TestApp, from: &str, to: &str) -> BTreeSet<String> {
-    let config = app.file("tallyboard.toml", toml(&app.settings));
+/// What `tallyboard export users` writes of those seen on any day; or what it says if it fails.
+async fn exported(dir: &Path, settings: &Settings, from: &str, to: &str) -> Result<BTreeSet<String>, String> {
+    let config = dir.join("tallyboard.toml");
+    std::fs::write(&config, toml(settings)).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tallyboard"));
-    command.args([
-        "export",
-        "users",
-        "--from",
-        from,
-        "--to",
-        to,
-        "--activity",
-        "online",
-        "--match",
-        "any",
-    ]);
-    command
-        .arg("--config")
-        .arg(config)
-        .arg("--data-dir")
-        .arg(app.data_dir());
-    command.args(["--dev", "--now", &app.clock.now().to_rfc3339()]);
+    command.args(["export", "users", "--from", from, "--to", to]);
+    command.args(["--activity", "online", "--match", "any"]);
+    command.arg("--config").arg(config);
+    command.arg("--data-dir").arg(dir.join("data"));
+    command.args(["--dev", "--now", "1998-07-01T00:00:00Z"]);
     command.env(
         "TALLYBOARD_ANALYTICS__KEEP_DAYS",
-        app.settings.analytics.keep_days.to_string(),
+        settings.analytics.keep_days.to_string(),
     );
     let output = command.stdin(Stdio::null()).output().await.unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    if !output.status.success() {
+        assert_eq!(output.stdout, b"", "nothing that looks like a roster");
+        return Err(String::from_utf8(output.stderr).unwrap());
+    }
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text.lines().next(), Some("user"));
-    text.lines().skip(1).map(str::to_owned).collect()
+    Ok(text.lines().skip(1).map(str::to_owned).collect())
 }
 
 /// Fifteen random days, lived through: some check in, some are only seen.
