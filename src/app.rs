@@ -13,6 +13,7 @@ use crate::checkin::CheckIns;
 use crate::clock::Clock;
 use crate::config::{self, ConfigError, Settings};
 use crate::day::Zone;
+use crate::figures::Figures;
 use crate::keyspace::data_dir::{DataDir, DataDirError};
 use crate::keyspace::keeper::{self, Keeper};
 use crate::keyspace::managed::{self, ManagedError, ManagedRedis};
@@ -21,6 +22,7 @@ use crate::keyspace::{Connection, Keys, Keyspace, Unavailable, advice};
 use crate::leaderboard::{Boards, Leaderboards, Retention};
 use crate::live::{Changes, Gauges};
 use crate::presence::Presence;
+use crate::presence::attendance::Attendance;
 use crate::user::Profiles;
 
 /// How long to wait for a Redis that is not ours to start.
@@ -171,6 +173,10 @@ pub struct App {
     pub checkins: CheckIns,
     /// Who is online.
     pub presence: Presence,
+    /// Which of this node's sockets count as sessions.
+    pub attendance: Attendance,
+    /// Who was active on which days.
+    pub figures: Figures,
     /// Names and avatars.
     pub profiles: Profiles,
     /// What has changed.
@@ -221,6 +227,8 @@ impl App {
         Ok(Arc::new(App {
             checkins: CheckIns::new(keyspace.clone(), zone, &settings, boards.clone()),
             presence: Presence::new(keyspace.clone(), zone, &settings),
+            attendance: Attendance::default(),
+            figures: Figures::new(keyspace.clone(), zone, &settings),
             profiles: Profiles::new(keyspace.clone(), boards.clone()),
             settings,
             clock,
@@ -235,12 +243,24 @@ impl App {
     /// One turn of the keeper: what time does to the partitions that `keeper` may look after.
     pub async fn look_after(&self, keeper: &Keeper) -> Result<(), Unavailable> {
         let partitions = keeper.partitions().await?;
-        let looking_after = async {
+        let turn = async {
             self.checkins.look_after(&partitions, self.clock.now()).await?;
-            self.boards.look_after(&partitions, self.clock.now()).await
+            self.boards.look_after(&partitions, self.clock.now()).await?;
+            self.presence.look_after(&partitions, self.clock.now()).await
+        };
+        // Boards may take long at the turn of a day; those who go meanwhile are not left until then.
+        let meanwhile = async {
+            loop {
+                tokio::time::sleep(keeper::TURN).await;
+                let cleared = self.presence.look_after(&partitions, self.clock.now()).await;
+                if cleared.is_err() {
+                    break cleared;
+                }
+            }
         };
         tokio::select! {
-            done = looking_after => done,
+            done = turn => done.map(drop),
+            failed = meanwhile => failed.map(drop),
             lost = keeper.hold(&partitions) => lost,
         }
     }

@@ -154,6 +154,23 @@ impl Settings {
             3,
             86_400,
         )?;
+        let window = self.presence.window_seconds;
+        let whole_minutes = window.is_multiple_of(60) && window <= 3_600;
+        if self.presence.mode == PresenceMode::Count && !whole_minutes {
+            let reason = format!(
+                "{window} is not within 60 to 3600 in whole minutes, by which presence.mode = \"count\" goes"
+            );
+            return Err(ConfigError::unusable("presence.window_seconds", reason));
+        }
+        for (key, most) in [
+            ("presence.max_rooms_per_user", self.presence.max_rooms_per_user),
+            (
+                "presence.max_sessions_per_user",
+                self.presence.max_sessions_per_user,
+            ),
+        ] {
+            within(key, most.into(), 1, 1_000)?;
+        }
         within("analytics.keep_days", self.analytics.keep_days.into(), 1, 36_600)?;
         self.live.check()?;
         self.check_what_is_to_come()
@@ -176,14 +193,6 @@ impl Settings {
                 self.server.trusted_proxies != defaults.server.trusted_proxies,
             ),
             ("ledger.max_lag", self.ledger.max_lag != defaults.ledger.max_lag),
-            (
-                "presence.max_rooms_per_user",
-                self.presence.max_rooms_per_user != defaults.presence.max_rooms_per_user,
-            ),
-            (
-                "presence.max_sessions_per_user",
-                self.presence.max_sessions_per_user != defaults.presence.max_sessions_per_user,
-            ),
             ("auth", self.auth != config_auth(self.auth.public_reads)),
         ] {
             if set {
@@ -200,12 +209,6 @@ impl Settings {
             return Err(ConfigError::unusable(
                 "ledger.url",
                 "there is no ledger yet; leave it empty",
-            ));
-        }
-        if self.presence.mode != PresenceMode::Exact {
-            return Err(ConfigError::unusable(
-                "presence.mode",
-                "only \"exact\" is supported yet",
             ));
         }
         Ok(())

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod config;
 pub mod day;
 pub mod error;
+pub mod figures;
 pub mod graphql;
 pub mod ids;
 pub mod import;

@@ -1,4 +1,4 @@
-//! The command line: `serve`, `schema`, `config check`, `import check-ins`, `import scores`.
+//! The command line: `serve`, `schema`, `config check`, `import check-ins`, `import scores`, `export users`.
 //!
 //! Owns flags, what goes to standard output and how the process ends. Logs go to standard error.
 #![allow(clippy::print_stderr)] // the program's own output
@@ -10,14 +10,16 @@ use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use clap::{Args, Parser, Subcommand};
 use tallyboard::app::{App, Backing};
 use tallyboard::clock::Clock;
 use tallyboard::config::{Overrides, Settings};
+use tallyboard::figures::roster::{self, Wanted};
+use tallyboard::figures::{Activity, DayMatch};
 use tallyboard::import::{self, Summary};
 use tallyboard::leaderboard::{Board, Boards, TieBreak};
-use tallyboard::{graphql, server};
+use tallyboard::{day, graphql, server};
 use tracing_subscriber::EnvFilter;
 
 /// Answers and messages are made of many small pieces of memory, which the system's allocator takes longer to find.
@@ -54,6 +56,9 @@ enum Command {
     /// Bring in past check-ins and scores from CSV files.
     #[command(subcommand)]
     Import(ImportCommand),
+    /// Write out what is known, as CSV on standard output.
+    #[command(subcommand)]
+    Export(ExportCommand),
 }
 
 #[derive(Subcommand)]
@@ -93,6 +98,29 @@ enum ImportCommand {
         /// The id of the board that the scores are for.
         #[arg(long)]
         board: String,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+#[derive(Subcommand)]
+enum ExportCommand {
+    /// List the users who were active on days that are kept (setting analytics.keep_days), one a line, in no order.
+    ///
+    /// It works beside a server that runs on the same data directory, and without one.
+    Users {
+        /// The first day, such as 2026-11-30, in the business time zone.
+        #[arg(long, value_name = "DATE", value_parser = day::parse_date)]
+        from: NaiveDate,
+        /// The last day.
+        #[arg(long, value_name = "DATE", value_parser = day::parse_date)]
+        to: NaiveDate,
+        /// On how many of these days: at least one, or all.
+        #[arg(long = "match", value_enum, default_value = "any")]
+        days: DayMatch,
+        /// What counts as active.
+        #[arg(long, value_enum, default_value = "check-in")]
+        activity: Activity,
         #[command(flatten)]
         common: Common,
     },
@@ -155,6 +183,21 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Serve { common, listen } => serve(&common, listen).await,
         Command::Schema => say(&graphql::sdl()),
         Command::Config(ConfigCommand::Check { common }) => check(&common),
+        Command::Export(ExportCommand::Users {
+            from,
+            to,
+            days,
+            activity,
+            common,
+        }) => {
+            let wanted = Wanted {
+                from,
+                to,
+                days,
+                activity,
+            };
+            export(&common, &wanted).await
+        }
         Command::Import(ImportCommand::CheckIns { file, common }) => {
             import(&common, async |app| import::check_ins::import(app, &file).await).await
         }
@@ -279,4 +322,21 @@ async fn import<E: std::error::Error + Send + Sync + 'static>(
     };
     backing.stop().await;
     say(&format!("{}\n", outcome?))
+}
+
+async fn export(common: &Common, wanted: &Wanted) -> Result<(), Failure> {
+    let stopped = stop_signal()?;
+    let settings = common.settings(None)?;
+    let backing = Backing::join_or_start(&settings).await?;
+    let exporting = async {
+        let app: Arc<App> = App::open(settings, common.clock(), &backing).await?;
+        roster::write(&app, wanted, std::io::stdout()).await?;
+        Ok::<(), Failure>(())
+    };
+    let outcome = tokio::select! {
+        outcome = exporting => outcome,
+        () = stopped => Err("stopped half-way: the roster is not complete".into()),
+    };
+    backing.stop().await;
+    outcome
 }

@@ -20,7 +20,7 @@ const YEAR_ROWS: u32 = 1_024;
 pub const LAST_YEAR_BIT: u32 = YEAR_ROWS * YEAR_BYTES * 8 - 1;
 
 /// Rows to a segment of a day's bitmap: 128 KiB.
-const DAY_ROWS: u32 = 1 << 20;
+pub const DAY_ROWS: u32 = 1 << 20;
 
 /// Which segment of a year holds `row`.
 pub fn year_segment(row: Row) -> u32 {

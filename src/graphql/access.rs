@@ -108,6 +108,20 @@ pub fn backend(ctx: &Context<'_>) -> Result<(), Error> {
     }
 }
 
+/// Online lists: whoever is signed in.
+pub fn signed_in(ctx: &Context<'_>) -> Result<(), Error> {
+    caller(ctx).signed_in()
+}
+
+/// Figures: analysts, and backends.
+pub fn figures(ctx: &Context<'_>) -> Result<(), Error> {
+    caller(ctx).signed_in()?;
+    match caller(ctx).role == Role::Analyst || caller(ctx).acts_for_anybody() {
+        true => Ok(()),
+        false => Err(Error::Forbidden("figures need the role ANALYST or SERVICE")),
+    }
+}
+
 /// Boards and online counts: anybody, unless `auth.public_reads` is off.
 pub fn reading_publicly(ctx: &Context<'_>, public_reads: bool) -> Result<(), Error> {
     if public_reads {

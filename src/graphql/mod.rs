@@ -26,9 +26,12 @@ pub use api::Api;
 use crate::app::App;
 use crate::checkin::graphql::{CheckInMutation, CheckInQuery};
 use crate::error::Error;
+use crate::figures::graphql::FiguresQuery;
+use crate::figures::live::FiguresSubscription;
 use crate::leaderboard::graphql::{BoardMutation, BoardQuery, BoardSubscription};
 use crate::leaderboard::seen::PlaceLoader;
 use crate::presence::graphql::{PresenceMutation, PresenceQuery};
+use crate::presence::live::PresenceSubscription;
 use crate::user::graphql::{ProfileLoader, UserMutation, UserQuery};
 
 /// Everything that can be asked.
@@ -39,6 +42,7 @@ pub struct Query(
     CheckInQuery,
     BoardQuery,
     PresenceQuery,
+    FiguresQuery,
 );
 
 /// Everything that can be changed.
@@ -47,7 +51,7 @@ pub struct Mutation(CheckInMutation, BoardMutation, PresenceMutation, UserMutati
 
 /// Everything that can be watched.
 #[derive(MergedSubscription, Default)]
-pub struct Subscription(BoardSubscription);
+pub struct Subscription(BoardSubscription, PresenceSubscription, FiguresSubscription);
 
 /// The whole schema.
 pub type TallyboardSchema = Schema<Query, Mutation, Subscription>;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use chrono::NaiveDate;
 
-use super::Partition;
+use super::{Partition, Row};
 use crate::ids::{BoardId, RoomId};
 
 /// The key names of one installation.
@@ -96,6 +96,11 @@ impl Keys {
         self.at(p, format_args!("active-count:{date}"))
     }
 
+    /// Bitmap: several combined, for the time of one script.
+    pub fn temporary(&self, p: Partition, name: &str) -> String {
+        self.at(p, format_args!("temporary:{name}"))
+    }
+
     /// Sorted set: a board's members in one span, best first.
     pub fn board(&self, p: Partition, board: &BoardId, span: &str) -> String {
         self.at(p, format_args!("board:{board}:{span}"))
@@ -142,6 +147,21 @@ impl Keys {
             None => self.at(p, "seen-on-site"),
             Some(room) => self.at(p, format_args!("seen-in:{room}")),
         }
+    }
+
+    /// Hash: a user's sessions, room and name -> when it was seen.
+    pub fn sessions(&self, p: Partition, row: Row) -> String {
+        self.at(p, format_args!("sessions:{}", row.get()))
+    }
+
+    /// Sorted set: rooms, by when the keeper should look at them.
+    pub fn rooms(&self, p: Partition) -> String {
+        self.at(p, "rooms")
+    }
+
+    /// Bitmap: who was seen within a minute (since 1970), a segment of rows.
+    pub fn minute(&self, p: Partition, minute: i64, segment: u32) -> String {
+        self.at(p, format_args!("minute:{minute}:{segment}"))
     }
 
     fn at(&self, p: Partition, rest: impl Display) -> String {

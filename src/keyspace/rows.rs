@@ -67,6 +67,11 @@ impl Keyspace {
             .unwrap_or(Ok(None))
     }
 
+    /// The rows of many users, of those that have one.
+    pub async fn known_rows(&self, users: &[UserId]) -> Result<Vec<Option<Row>>, Unavailable> {
+        self.each_row_of(users).await?.into_iter().collect()
+    }
+
     /// The rows of many users, in one round trip for those that this node does not know; a partition in trouble fails its
     /// own users only.
     async fn each_row_of(

@@ -23,6 +23,7 @@ use super::operations::Operations;
 use super::protocol::{ACK, ClientMessage, Close, PING, pong};
 use crate::config;
 use crate::graphql::access::Caller;
+use crate::presence::attendance::{Attendance, Seat};
 
 /// How long a client may take to answer a close.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -37,6 +38,8 @@ pub struct Terms {
     pub topics: Topics,
     /// Limits and times.
     pub live: config::Live,
+    /// Which sockets count as sessions.
+    pub attendance: Attendance,
     /// Who is asking, from the payload of `connection_init`; or why nobody is let in.
     pub identify: fn(Value) -> Result<Caller, String>,
 }
@@ -72,6 +75,8 @@ struct Socket {
     events: SelectAll<BoxStream<'static, Event>>,
     terms: Terms,
     caller: Option<Caller>,
+    /// Its place, if it counts as a session.
+    seat: Option<Seat>,
     operations: Operations,
     heard_at: Instant,
     pinged_at: Option<Instant>,
@@ -84,6 +89,7 @@ pub async fn serve(stream: WebSocket, terms: Terms, connected: Connected) {
         out,
         events: events(said, &terms.live, connected),
         caller: None,
+        seat: None,
         operations: Operations::default(),
         heard_at: Instant::now(),
         pinged_at: None,
@@ -95,9 +101,10 @@ pub async fn serve(stream: WebSocket, terms: Terms, connected: Connected) {
         events,
         terms,
         operations,
+        seat,
         ..
     } = socket;
-    drop(operations); // they end before the farewell
+    drop((operations, seat)); // they end before the farewell
     let rest = events.filter_map(|event| async {
         if let Event::Said(said) = event {
             Some(said)
@@ -233,8 +240,18 @@ impl Socket {
                 Err(End::Close(Close::init_twice()))
             }
             ClientMessage::ConnectionInit { payload } => {
-                let caller = (self.terms.identify)(payload.map_or(Value::Null, Value::Object));
-                self.caller = Some(caller.map_err(|why| End::Close(Close::forbidden(&why)))?);
+                let payload = payload.map_or(Value::Null, Value::Object);
+                let place = self.terms.attendance.asked(&payload);
+                let place = place.map_err(|why| End::Close(Close::invalid(&why)))?;
+                let caller = (self.terms.identify)(payload);
+                let caller = caller.map_err(|why| End::Close(Close::forbidden(&why)))?;
+                if let Some(place) = place {
+                    let user = caller.user.clone().ok_or_else(|| {
+                        End::Close(Close::forbidden("presence is of a user, and nobody is signed in"))
+                    })?;
+                    self.seat = Some(self.terms.attendance.take(user, place));
+                }
+                self.caller = Some(caller);
                 self.say(ACK.into()).await
             }
             ClientMessage::Ping { payload } => self.say(pong(payload)).await,

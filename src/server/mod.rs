@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::config::Settings;
 use crate::graphql;
 use crate::live::{self, Connections, Topics};
+use crate::presence::attendance;
 
 /// How long to wait for the subscription to Redis before serving without it.
 const FIRST_HEARING: Duration = Duration::from_secs(5);
@@ -64,6 +65,7 @@ pub struct Running {
     serving: JoinHandle<std::io::Result<()>>,
     keeper: JoinHandle<()>,
     audit: JoinHandle<()>,
+    attendance: JoinHandle<()>,
     connections: Connections,
 }
 
@@ -96,6 +98,7 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
     announce_the_day(&app);
     let keeper = tokio::spawn(crate::app::keep(Arc::downgrade(&app)));
     let audit = tokio::spawn(live::audit::keep(Arc::downgrade(&app)));
+    let attendance = tokio::spawn(attendance::keep(Arc::downgrade(&app)));
     let (stop, mut stopping) = watch::channel(false);
     let drain = Duration::from_secs(app.settings.server.shutdown_seconds) / 2;
     let connections = Connections::new(
@@ -121,6 +124,7 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
         serving,
         keeper,
         audit,
+        attendance,
         connections,
     })
 }
@@ -145,6 +149,7 @@ impl Running {
             serving,
             keeper,
             audit,
+            attendance,
             connections,
             ..
         } = self;
@@ -162,6 +167,10 @@ impl Running {
         }
         keeper.abort();
         audit.abort();
+        if let Err(error) = app.attendance.settle(&app).await {
+            tracing::debug!(%error, "those on sockets leave with the window");
+        }
+        attendance.abort();
         drop(app);
         backing.stop().await;
     }

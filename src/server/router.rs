@@ -59,6 +59,7 @@ pub fn router(app: Arc<App>, topics: Topics, connections: Connections) -> Router
             terms: Terms {
                 topics,
                 live: app.settings.live.clone(),
+                attendance: app.attendance.clone(),
                 identify: |payload| DevClaims::from_payload(payload).and_then(DevClaims::caller),
             },
             connections,

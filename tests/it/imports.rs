@@ -21,7 +21,7 @@ use crate::harness::*;
 // ---------------------------------------------------------------------------------------------------------- real data
 
 /// A file of the real data, unless it is not there: then the test says so and has nothing to show.
-fn real_data(name: &str) -> Option<String> {
+pub fn real_data(name: &str) -> Option<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../shared/data")
         .join(name);
@@ -35,13 +35,13 @@ fn real_data(name: &str) -> Option<String> {
     text
 }
 
-struct Purchase {
-    user: String,
-    date: NaiveDate,
+pub struct Purchase {
+    pub user: String,
+    pub date: NaiveDate,
     cents: i64,
 }
 
-fn purchases_in(text: &str) -> Vec<Purchase> {
+pub fn purchases_in(text: &str) -> Vec<Purchase> {
     let rows = text.lines().skip(1).map(|line| {
         let fields: Vec<&str> = line.split(',').collect();
         Purchase {
@@ -173,7 +173,7 @@ async fn purchases_spread_over_eight_partitions_are_the_same() {
     assert_eq!(everything(&app, &days).await, before);
 }
 
-async fn purchase_app(partitions: u32) -> TestApp {
+pub async fn purchase_app(partitions: u32) -> TestApp {
     let keeping_all = |settings: &mut Settings| {
         settings.board = vec![Configured {
             id: "points".into(),
@@ -940,7 +940,7 @@ fn summary(rows: u64, applied: u64, known: u64, rejected: u64) -> Summary {
     }
 }
 
-async fn check_ins(app: &TestApp, file: &Path) -> Summary {
+pub async fn check_ins(app: &TestApp, file: &Path) -> Summary {
     import::check_ins::import(&app.running().app, file).await.unwrap()
 }
 
@@ -1106,7 +1106,7 @@ async fn kill(child: &mut Child) {
 }
 
 impl TestApp {
-    fn file(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+    pub fn file(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.dir.path().join(name);
         std::fs::write(&path, text).unwrap();
         path
@@ -1150,7 +1150,7 @@ impl TestApp {
 }
 
 /// The settings that a test may have changed, as a configuration file.
-fn toml(settings: &Settings) -> String {
+pub fn toml(settings: &Settings) -> String {
     let Settings {
         redis, day, checkin, ..
     } = settings;

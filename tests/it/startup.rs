@@ -267,6 +267,14 @@ fn a_configuration_that_cannot_work_is_refused_with_its_place_and_what_would_be_
     );
     check("[[board]]\n", &["board.id"]);
     check(
+        "[presence]\nmode = \"count\"\nwindow_seconds = 90\n",
+        &["presence.window_seconds: 90 is not within 60 to 3600 in whole minutes"],
+    );
+    check(
+        "[presence]\nmax_rooms_per_user = 0\n",
+        &["presence.max_rooms_per_user: 0 is not within 1 to 1000"],
+    );
+    check(
         "[checkin]\npoints_board = \"nowhere\"\n",
         &["checkin.points_board: there is no board \"nowhere\""],
     );

@@ -180,6 +180,14 @@ impl TestApp {
         }
     }
 
+    pub fn analyst(&self) -> Caller<'_> {
+        Caller {
+            app: self,
+            user: None,
+            role: Some("ANALYST"),
+        }
+    }
+
     pub fn http(&self) -> &reqwest::Client {
         &self.http
     }

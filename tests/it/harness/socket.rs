@@ -30,6 +30,35 @@ impl Socket {
         socket
     }
 
+    /// Connects, asking to count as a session at `place`, and is acknowledged.
+    pub async fn present(caller: &Caller<'_>, place: Value) -> Socket {
+        let mut socket = Socket::connect(caller).await;
+        let mut payload = caller.claims();
+        payload["presence"] = place;
+        socket
+            .send(json!({ "type": "connection_init", "payload": payload }))
+            .await;
+        assert_eq!(socket.receive().await["type"], "connection_ack");
+        socket
+    }
+
+    /// Closes, and waits until the other side agrees.
+    pub async fn close(mut self) {
+        self.stream.close(None).await.unwrap();
+        while let Some(Ok(_)) = self.stream.next().await {}
+    }
+
+    /// The code with which the other side closes.
+    pub async fn closed(mut self) -> u16 {
+        loop {
+            let message = tokio::time::timeout(PATIENCE, self.stream.next()).await;
+            if let Message::Close(frame) = message.expect("nothing came").expect("the socket ended").unwrap()
+            {
+                return frame.unwrap().code.into();
+            }
+        }
+    }
+
     /// Connects and says nothing yet.
     pub async fn connect(caller: &Caller<'_>) -> Socket {
         let url = caller.app.url().replace("http://", "ws://");

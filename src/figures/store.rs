@@ -1,0 +1,196 @@
+//! What the day bitmaps and counters say.
+//!
+//! Owns which bitmaps answer which question. The days are checked before, by [`super::range`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use chrono::{DateTime, Days, NaiveDate, Utc};
+
+use super::bitmaps::{Bitmaps, Segment};
+use super::range::Kept;
+use super::{Activity, DayMatch};
+use crate::checkin::rows;
+use crate::config;
+use crate::day::Zone;
+use crate::ids::UserId;
+use crate::keyspace::{Keyspace, Request, Unavailable, reply};
+
+/// The figures.
+#[derive(Clone)]
+pub struct Figures {
+    pub(super) keyspace: Arc<Keyspace>,
+    pub(super) bitmaps: Bitmaps,
+    zone: Zone,
+    keep_days: u32,
+}
+
+/// What is counted of one day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Day {
+    /// Which day.
+    pub date: NaiveDate,
+    /// Users who checked in for it.
+    pub check_ins: u64,
+    /// Users who were active on it.
+    pub active: u64,
+    /// Users who have ever been written about, now.
+    pub known_users: u64,
+}
+
+/// How many of those who were active on one day were active again later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Returns {
+    /// The day on which all of them were active.
+    pub cohort: NaiveDate,
+    /// How many they are.
+    pub size: u64,
+    /// For each asked number of days after it: how many were active then; `None` for a day that has not come yet.
+    pub returned: Vec<(u64, Option<u64>)>,
+}
+
+impl Figures {
+    /// The figures of this configuration in that keyspace.
+    pub fn new(keyspace: Arc<Keyspace>, zone: Zone, settings: &config::Settings) -> Figures {
+        Figures {
+            bitmaps: Bitmaps::new(keyspace.clone()),
+            keyspace,
+            zone,
+            keep_days: settings.analytics.keep_days,
+        }
+    }
+
+    /// The days that can be asked for at `now`.
+    pub fn kept(&self, now: DateTime<Utc>) -> Kept {
+        Kept::of(self.zone.date_of(now), self.keep_days)
+    }
+
+    /// The business zone.
+    pub fn zone(&self) -> &Zone {
+        &self.zone
+    }
+
+    /// What is counted of each of `dates`, in one round trip.
+    pub async fn days(&self, dates: &[NaiveDate]) -> Result<Vec<Day>, Unavailable> {
+        let day = |&date: &NaiveDate| Day {
+            date,
+            check_ins: 0,
+            active: 0,
+            known_users: 0,
+        };
+        let mut days: Vec<Day> = dates.iter().map(day).collect();
+        if dates.is_empty() {
+            return Ok(days);
+        }
+        let keys = self.keyspace.keys();
+        let mut request = Request::new();
+        for p in self.keyspace.partitions() {
+            let (mut counts, mut rows) = (redis::cmd("MGET"), redis::cmd("HGET"));
+            for &date in dates {
+                counts
+                    .arg(keys.day_count(p, date))
+                    .arg(keys.active_count(p, date));
+            }
+            rows.arg(keys.generation(p)).arg("rows");
+            request.command(counts).command(rows);
+        }
+        let mut replies = self.keyspace.run(&request).await?.into_iter();
+        while let (Some(counts), Some(rows)) = (replies.next(), replies.next()) {
+            let counts: Vec<Option<u64>> = reply(counts)?;
+            let rows: Option<u64> = reply(rows)?;
+            for (day, counts) in days.iter_mut().zip(counts.chunks(2)) {
+                day.check_ins += counts.first().copied().flatten().unwrap_or(0);
+                day.active += counts.get(1).copied().flatten().unwrap_or(0);
+                day.known_users += rows.unwrap_or(0);
+            }
+        }
+        Ok(days)
+    }
+
+    /// How many users were active on `dates`.
+    pub async fn active(
+        &self,
+        dates: &[NaiveDate],
+        activity: Activity,
+        wanted: DayMatch,
+    ) -> Result<u64, Unavailable> {
+        let segments = self.bitmaps.segments().await?;
+        let keys = |segment| self.keys(segment, activity, dates.iter().copied());
+        self.bitmaps.count(&segments, wanted, keys).await
+    }
+
+    /// How many of `users` were active on `dates`; whoever is named twice counts once.
+    pub async fn active_among(
+        &self,
+        dates: &[NaiveDate],
+        activity: Activity,
+        wanted: DayMatch,
+        users: impl IntoIterator<Item = UserId>,
+    ) -> Result<u64, Unavailable> {
+        let users: BTreeSet<UserId> = users.into_iter().collect();
+        let users: Vec<UserId> = users.into_iter().collect();
+        let known = self.keyspace.known_rows(&users).await?;
+        let mut bits: BTreeMap<Segment, Vec<u32>> = BTreeMap::new();
+        for (user, row) in users.iter().zip(known) {
+            if let Some(row) = row {
+                let segment = Segment {
+                    partition: self.keyspace.partition_of(user),
+                    number: rows::day_segment(row),
+                };
+                bits.entry(segment).or_default().push(rows::day_bit(row));
+            }
+        }
+        let mut sum = 0;
+        for (segment, bits) in bits {
+            let keys = self.keys(segment, activity, dates.iter().copied());
+            sum += self.bitmaps.count_among(segment, wanted, keys, &bits).await?;
+        }
+        Ok(sum)
+    }
+
+    /// How many of those who were active on `cohort` were active so many days later, each as of `today`.
+    pub async fn returns(
+        &self,
+        cohort: NaiveDate,
+        after: &[u64],
+        activity: Activity,
+        today: NaiveDate,
+    ) -> Result<Returns, Unavailable> {
+        let segments = self.bitmaps.segments().await?;
+        let both = async |dates: Vec<NaiveDate>| {
+            let keys = |segment| self.keys(segment, activity, dates.iter().copied());
+            self.bitmaps.count(&segments, DayMatch::Every, keys).await
+        };
+        let size = both(vec![cohort]).await?;
+        let mut returned = Vec::with_capacity(after.len());
+        for &days in after {
+            let on = cohort.checked_add_days(Days::new(days));
+            let count = match on.filter(|on| *on <= today) {
+                Some(on) => Some(both(vec![cohort, on]).await?),
+                None => None,
+            };
+            returned.push((days, count));
+        }
+        Ok(Returns {
+            cohort,
+            size,
+            returned,
+        })
+    }
+
+    /// The bitmaps of `dates` in `segment`.
+    pub(super) fn keys(
+        &self,
+        segment: Segment,
+        activity: Activity,
+        dates: impl Iterator<Item = NaiveDate>,
+    ) -> Vec<String> {
+        let Segment { partition, number } = segment;
+        let keys = self.keyspace.keys();
+        let key = |date| match activity {
+            Activity::CheckIn => keys.day(partition, date, number),
+            Activity::Online => keys.active(partition, date, number),
+        };
+        dates.map(key).collect()
+    }
+}

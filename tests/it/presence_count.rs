@@ -1,0 +1,168 @@
+//! `presence.mode = "count"`: the same numbers at a bit a minute and user.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use redis::cmd;
+use serde_json::{Value, json};
+use tallyboard::config::{PresenceMode, Settings};
+
+use crate::harness::*;
+
+fn counting(settings: &mut Settings) {
+    settings.presence.mode = PresenceMode::Count;
+}
+
+/// Moves the clocks of both to `to`; at each minute that begins on the way both must count the same.
+async fn pass(apps: [&TestApp; 2], from: DateTime<Utc>, to: DateTime<Utc>, seed: u64) -> u64 {
+    let mut compared = 0;
+    let mut minute = from + TimeDelta::milliseconds(60_000 - from.timestamp_millis() % 60_000);
+    while minute <= to {
+        apps.iter().for_each(|app| app.clock.set(minute));
+        let counts = [
+            apps[0].anonymous().online(None).await,
+            apps[1].anonymous().online(None).await,
+        ];
+        assert_eq!(counts[0], counts[1], "{minute}, seed {seed}");
+        compared += counts[0];
+        minute += TimeDelta::minutes(1);
+    }
+    apps.iter().for_each(|app| app.clock.set(to));
+    compared
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_counts_what_the_list_counts_whenever_a_minute_begins() {
+    let seed = Seed::draw();
+    let mut random = StdRng::seed_from_u64(seed.0);
+    for partitions in both_partitions() {
+        let exact = spawn_app()
+            .partitions(partitions)
+            .at("2027-03-01T08:00:00Z")
+            .await;
+        let count = spawn_app()
+            .partitions(partitions)
+            .at("2027-03-01T08:00:00Z")
+            .with(counting)
+            .await;
+        let (mut now, mut compared) = (at("2027-03-01T08:00:00Z"), 0);
+        for _ in 0..150 {
+            let pause = match random.random_range(0..10) {
+                0 => 60_000 - now.timestamp_millis() % 60_000, // right when a minute begins
+                1 => random.random_range(0..400_000),
+                _ => random.random_range(0..20_000),
+            };
+            let next = now + TimeDelta::milliseconds(pause);
+            compared += pass([&exact, &count], now, next, seed.0).await;
+            now = next;
+            let user = format!("user-{}", random.random_range(0..40));
+            for app in [&exact, &count] {
+                app.user(&user).beat(None, None).await;
+            }
+        }
+        assert!(compared > 100, "{compared}");
+        assert!(pass([&exact, &count], now, now + TimeDelta::minutes(7), seed.0).await > 0);
+        assert_eq!(count.anonymous().online(None).await, 0);
+        for app in [&exact, &count] {
+            let stats: Value = app
+                .analyst()
+                .field("{ dayStats { active knownUsers } }", json!({}))
+                .await;
+            assert_eq!(stats["active"], stats["knownUsers"], "seen today, in either mode");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_keeps_a_bit_a_minute_and_user_and_forgets_the_minutes() {
+    for partitions in both_partitions() {
+        let app = spawn_app()
+            .partitions(partitions)
+            .at("2027-03-01T08:00:30Z")
+            .with(counting)
+            .await;
+        let beat = |users: std::ops::Range<u32>| {
+            let beats = users.map(|i| format!(" u{i}: heartbeat(userId: \"user-{i}\") {{ onlineCount }}"));
+            format!("mutation {{ {} }}", beats.collect::<String>())
+        };
+        for from in [0, 400, 800, 1_200] {
+            app.service().data(&beat(from..from + 400), json!({})).await;
+        }
+        assert_eq!(app.anonymous().online(None).await, 1_600);
+        let mut redis = app.redis().await;
+        let mut bytes = 0;
+        let keys: Vec<String> = cmd("KEYS")
+            .arg("tb:*minute*")
+            .query_async(&mut redis)
+            .await
+            .unwrap();
+        for key in &keys {
+            bytes += cmd("STRLEN")
+                .arg(key)
+                .query_async::<u64>(&mut redis)
+                .await
+                .unwrap();
+            let ttl: i64 = cmd("TTL").arg(key).query_async(&mut redis).await.unwrap();
+            assert!((1..=720).contains(&ttl), "{ttl}");
+        }
+        assert!(
+            bytes <= 200 + u64::from(partitions),
+            "{bytes} bytes for 1,600 users"
+        );
+        let lists: Vec<String> = cmd("KEYS")
+            .arg("tb:*se[es]*")
+            .query_async(&mut redis)
+            .await
+            .unwrap();
+        assert_eq!(lists, [""; 0], "no lists, no sessions");
+
+        app.set("2027-03-01T08:05:59Z");
+        assert_eq!(
+            app.anonymous().online(None).await,
+            1_600,
+            "the whole minute counts"
+        );
+        app.set("2027-03-01T08:06:00Z");
+        assert_eq!(app.anonymous().online(None).await, 0);
+        eventually("the keeper to take the minute away", async || {
+            let keys: Vec<String> = cmd("KEYS")
+                .arg("tb:*minute*")
+                .query_async(&mut redis)
+                .await
+                .unwrap();
+            keys.is_empty()
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_has_no_rooms_and_no_list_and_leaving_changes_nothing() {
+    let app = spawn_app().at("2027-03-01T08:00:00Z").with(counting).await;
+    let amy = app.user("amy");
+    assert_eq!(amy.beat(None, Some("tab")).await, 1);
+    assert_eq!(app.user("bob").beat(None, None).await, 2);
+    assert_eq!(amy.leave(None, Some("tab")).await, (true, 2));
+    assert_eq!(app.user("zoe").leave(None, None).await, (false, 2));
+    for query in [
+        "{ online { totalCount } }",
+        "{ presence(userIds: [\"amy\"]) { online } }",
+        "{ onlineCount(room: \"lobby\") }",
+        "mutation { heartbeat(room: \"lobby\") { onlineCount } }",
+        "mutation { leave(room: \"lobby\") { onlineCount } }",
+    ] {
+        let (code, said) = amy.refusal(query, json!({})).await;
+        assert_eq!(
+            (code.as_str(), said.contains("only counts")),
+            ("BAD_USER_INPUT", true),
+            "{query}: {said}"
+        );
+    }
+    let mut socket = Socket::open(&amy).await;
+    socket
+        .subscribe("subscription { onlineCountChanged { count } }", json!({}))
+        .await;
+    assert_eq!(socket.update().await["count"], 2);
+    app.set("2027-03-01T08:06:00Z");
+    assert_eq!(socket.update().await["count"], 0);
+}
