@@ -22,10 +22,6 @@ use tallyboard::leaderboard::{Board, Boards, TieBreak};
 use tallyboard::{day, graphql, server};
 use tracing_subscriber::EnvFilter;
 
-/// Answers and messages are made of many small pieces of memory, which the system's allocator takes longer to find.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Self-hosted check-ins, leaderboards and presence behind one live GraphQL API.
 #[derive(Parser)]
 #[command(name = "tallyboard", version)]
