@@ -355,13 +355,14 @@ fn the_fields_that_answer_everybody_alike_are_these() {
             "Leaderboard: id board period periodKey startsAt endsAt closed previousOn nextOn participants epoch version \
              top entries around standing",
             "LeaderboardUpdate: cause leaderboard top sinceVersion moves",
+            "OnlineCount: room count at",
             "PageInfo: hasPreviousPage hasNextPage startCursor endCursor",
             "RankMove: user from to",
             "RankUpdate: cause leaderboard standing previousRank above pointsToAbove overtakenBy overtakenCount",
             "Standing: user rank points reachedAt percentile",
             "StandingConnection: edges nodes pageInfo totalCount",
             "StandingEdge: cursor node",
-            "Subscription: leaderboardChanged rankChanged",
+            "Subscription: leaderboardChanged rankChanged onlineCountChanged",
             "User: id name avatarUrl",
         ]
     );
