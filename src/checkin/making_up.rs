@@ -81,11 +81,9 @@ impl CheckIns {
         date: NaiveDate,
         now: DateTime<Utc>,
     ) -> Result<MakeUpReceipt, Unavailable> {
-        let patience = self.keyspace.patience();
-        match tokio::time::timeout(patience, self.make_up_at_leisure(user, date, now)).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(Unavailable::TimedOut(patience)),
-        }
+        self.keyspace
+            .in_time(self.make_up_at_leisure(user, date, now))
+            .await
     }
 
     async fn make_up_at_leisure(

@@ -114,11 +114,9 @@ impl CheckIns {
         now: DateTime<Utc>,
         operation: &Operation,
     ) -> Result<Receipt, Unavailable> {
-        let patience = self.keyspace.patience();
-        match tokio::time::timeout(patience, self.check_in_at_leisure(user, now, operation)).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(Unavailable::TimedOut(patience)),
-        }
+        self.keyspace
+            .in_time(self.check_in_at_leisure(user, now, operation))
+            .await
     }
 
     async fn check_in_at_leisure(

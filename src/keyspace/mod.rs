@@ -92,6 +92,18 @@ impl Keyspace {
         self.connection.patience()
     }
 
+    /// What `use_case` comes to within the time that it may take.
+    pub async fn in_time<T>(
+        &self,
+        use_case: impl Future<Output = Result<T, Unavailable>>,
+    ) -> Result<T, Unavailable> {
+        let patience = self.patience();
+        match tokio::time::timeout(patience, use_case).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Unavailable::TimedOut(patience)),
+        }
+    }
+
     /// A number that is settled once for all nodes: `proposed`, unless another was settled before.
     pub async fn settle(&self, field: &str, proposed: i64) -> Result<i64, Unavailable> {
         let mut request = Request::new();

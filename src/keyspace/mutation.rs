@@ -176,11 +176,8 @@ impl Keyspace {
         memory: Memory<'_>,
         complete: impl Fn(Call, Row) -> Call,
     ) -> Result<Answer, Unavailable> {
-        let patience = self.patience();
-        match tokio::time::timeout(patience, self.mutate_at_leisure(script, user, memory, complete)).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(Unavailable::TimedOut(patience)),
-        }
+        self.in_time(self.mutate_at_leisure(script, user, memory, complete))
+            .await
     }
 
     async fn mutate_at_leisure(
