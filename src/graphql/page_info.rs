@@ -17,3 +17,19 @@ pub struct PageInfo {
     /// The last row's cursor; null on an empty page.
     pub end_cursor: Option<String>,
 }
+
+impl PageInfo {
+    /// Of a page whose rows have these cursors, in their order.
+    pub fn of<'c>(
+        has_previous_page: bool,
+        has_next_page: bool,
+        cursors: impl DoubleEndedIterator<Item = &'c str> + Clone,
+    ) -> PageInfo {
+        PageInfo {
+            has_previous_page,
+            has_next_page,
+            start_cursor: cursors.clone().next().map(str::to_owned),
+            end_cursor: cursors.clone().next_back().map(str::to_owned),
+        }
+    }
+}

@@ -86,14 +86,9 @@ impl From<Page> for PresenceConnection {
             node: Presence::of(&seen.user, Some(seen.at)),
         };
         let edges: Vec<PresenceEdge> = page.rows.into_iter().map(edge).collect();
-        let end = |edge: Option<&PresenceEdge>| edge.map(|edge| edge.cursor.clone());
+        let cursors = edges.iter().map(|edge| edge.cursor.as_str());
         PresenceConnection {
-            page_info: PageInfo {
-                has_previous_page: page.has_previous,
-                has_next_page: page.has_next,
-                start_cursor: end(edges.first()),
-                end_cursor: end(edges.last()),
-            },
+            page_info: PageInfo::of(page.has_previous, page.has_next, cursors),
             total_count: page.total.into(),
             nodes: edges.iter().map(|edge| edge.node.clone()).collect(),
             edges,

@@ -149,14 +149,9 @@ impl StandingConnection {
                 node: StandingShown::new(board.clone(), standing),
             })
             .collect();
-        let end = |edge: Option<&StandingEdge>| edge.map(|edge| edge.cursor.clone());
+        let cursors = edges.iter().map(|edge| edge.cursor.as_str());
         StandingConnection {
-            page_info: PageInfo {
-                has_previous_page: page.has_previous,
-                has_next_page: page.has_next,
-                start_cursor: end(edges.first()),
-                end_cursor: end(edges.last()),
-            },
+            page_info: PageInfo::of(page.has_previous, page.has_next, cursors),
             total_count: page.total.into(),
             nodes: edges.iter().map(|edge| edge.node.clone()).collect(),
             edges,
