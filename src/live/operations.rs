@@ -1,16 +1,20 @@
 //! The operations that one connection has asked for.
 //!
 //! Owns their ids and their course: each is a stream of messages that ends with the last one. A connection takes the
-//! messages one by one, so a slow one queues nothing.
+//! messages one by one, so a slow one queues nothing. An update for who has the one before comes past this, written into
+//! the connection's outlet by its topic.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use async_graphql::{Request, Response};
 use async_stream::stream;
-use futures::{FutureExt, Stream, StreamExt};
+use futures::{Stream, StreamExt};
 use tokio_stream::StreamMap;
 
 use super::Topics;
+use super::fan_out::Way;
+use super::outlet::Outlet;
 use super::protocol::Operation;
 use super::topic::errors_of;
 use super::topics::Asked;
@@ -38,8 +42,15 @@ impl Operations {
     }
 
     /// Begins what `request` asks for `caller`, under an id that is free.
-    pub fn begin(&mut self, id: String, request: Request, caller: Caller, topics: Topics) {
-        let messages = course(Operation::new(&id), request, caller, topics);
+    pub fn begin(
+        &mut self,
+        id: String,
+        request: Request,
+        caller: Caller,
+        topics: Topics,
+        outlet: Arc<Outlet>,
+    ) {
+        let messages = course(Operation::new(&id), request, caller, topics, outlet);
         self.0.insert(id, Box::pin(messages));
     }
 
@@ -48,30 +59,15 @@ impl Operations {
         self.0.remove(id);
     }
 
-    /// The next message of any of them; pending while there is none.
+    /// The next message of any of them, to be sent before this is called again; pending while there is none.
     pub async fn next(&mut self) -> String {
         match self.0.next().await {
-            Some((id, said)) => self.sent(&id, said),
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Another message, if one is ready.
-    pub fn ready(&mut self) -> Option<String> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let (id, said) = self.0.next().now_or_never()??;
-        Some(self.sent(&id, said))
-    }
-
-    fn sent(&mut self, id: &str, said: Said) -> String {
-        match said {
-            Said::More(message) => message,
-            Said::Last(message) => {
-                self.0.remove(id);
+            Some((_, Said::More(message))) => message,
+            Some((id, Said::Last(message))) => {
+                self.0.remove(&id);
                 message
             }
+            None => std::future::pending().await,
         }
     }
 }
@@ -82,9 +78,16 @@ fn course(
     request: Request,
     caller: Caller,
     topics: Topics,
+    outlet: Arc<Outlet>,
 ) -> impl Stream<Item = Said> + Send {
+    let (opening, closing) = operation.around_answer();
+    let way = Way {
+        outlet,
+        opening: opening.into(),
+        closing,
+    };
     stream! {
-        match topics.ask(request, &caller).await {
+        match topics.ask(request, &caller, Some(way)).await {
             Asked::Refused(errors) => yield Said::Last(operation.error(&errors)),
             Asked::Once(request) => {
                 let response = topics.api().execute(*request).await;

@@ -154,6 +154,9 @@ pub fn pong(payload: Option<Map<String, Value>>) -> String {
     }
 }
 
+const NEXT: &str = r#"next","payload":"#;
+const CLOSING: &str = "}";
+
 /// How the messages of one operation begin: its id as JSON, spelled once.
 #[derive(Debug, Clone)]
 pub struct Operation(String);
@@ -164,9 +167,14 @@ impl Operation {
         Operation(format!(r#"{{"id":{},"type":""#, Value::from(id)))
     }
 
-    /// `next`: an answer. The answer is everybody's; only the id is this client's.
+    /// `next`: an answer.
     pub fn next(&self, payload: &str) -> String {
-        self.with(r#"next","payload":"#, payload)
+        self.with(NEXT, payload)
+    }
+
+    /// What stands before and behind an answer in a `next`. The answer is everybody's; only the id is this client's.
+    pub fn around_answer(&self) -> (String, &'static str) {
+        (format!("{}{NEXT}", self.0), CLOSING)
     }
 
     /// `error`: it cannot be executed; the errors as a JSON list.
@@ -181,7 +189,7 @@ impl Operation {
 
     fn with(&self, kind: &str, payload: &str) -> String {
         let mut message = String::with_capacity(self.0.len() + kind.len() + payload.len() + 1);
-        for part in [&self.0, kind, payload, "}"] {
+        for part in [&self.0, kind, payload, CLOSING] {
             message.push_str(part);
         }
         message
@@ -200,6 +208,8 @@ mod tests {
             parsed(operation.next("{\"data\":1}")),
             serde_json::json!({ "id": "a\"b", "type": "next", "payload": { "data": 1 } })
         );
+        let (opening, closing) = operation.around_answer();
+        assert_eq!(opening + "1" + closing, operation.next("1"));
         assert_eq!(
             parsed(operation.error("[]")),
             serde_json::json!({ "id": "a\"b", "type": "error", "payload": [] })

@@ -4,10 +4,12 @@
 //! is [`super::protocol`]'s, the operations are [`super::operations`]'.
 //!
 //! One message is taken and sent at a time, so what a client does not read waits in the topic, where the newest state
-//! replaces the one before: a connection holds no more than one message and its buffers.
+//! replaces the one before: a connection holds no more than one message and its buffers. Most updates do not come by here:
+//! their topic writes them into the [`super::outlet`].
 
 use std::future::pending;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
@@ -20,6 +22,7 @@ use tungstenite::error::Error as WsError;
 use super::Topics;
 use super::connections::Connected;
 use super::operations::Operations;
+use super::outlet::Outlet;
 use super::protocol::{ACK, ClientMessage, Close, PING, pong};
 use crate::config;
 use crate::graphql::access::Caller;
@@ -27,9 +30,6 @@ use crate::presence::attendance::{Attendance, Seat};
 
 /// How long a client may take to answer a close.
 const FAREWELL: Duration = Duration::from_secs(2);
-
-/// So many bytes are written together, if there is more than one message.
-const TOGETHER: usize = 64 * 1024;
 
 /// What every socket of a server has in common.
 #[derive(Clone)]
@@ -70,8 +70,8 @@ enum Event {
 
 struct Socket {
     out: SplitSink<WebSocket, Message>,
-    /// Each of its streams is looked at only when something has happened to it: most of what a socket does is to send, and
-    /// a look at an idle socket costs a third of that.
+    /// Where `out` leads.
+    outlet: Arc<Outlet>,
     events: SelectAll<BoxStream<'static, Event>>,
     terms: Terms,
     caller: Option<Caller>,
@@ -83,10 +83,12 @@ struct Socket {
 }
 
 /// Serves a socket until it ends.
-pub async fn serve(stream: WebSocket, terms: Terms, connected: Connected) {
+pub async fn serve(stream: WebSocket, outlet: Arc<Outlet>, terms: Terms, connected: Connected) {
+    outlet.framed();
     let (out, said) = stream.split();
     let mut socket = Socket {
         out,
+        outlet,
         events: events(said, &terms.live, connected),
         caller: None,
         seat: None,
@@ -189,7 +191,8 @@ impl Socket {
     async fn run(&mut self) -> End {
         loop {
             let step = tokio::select! {
-                text = self.operations.next() => self.say_all(text).await,
+                text = self.operations.next() => self.deliver(text).await,
+                () = self.outlet.stuck() => in_time(&self.terms.live, self.out.flush()).await,
                 event = self.events.next() => match event {
                     Some(event) => self.met(event).await,
                     None => Err(End::Gone),
@@ -268,8 +271,9 @@ impl Socket {
                         "too many subscriptions on this socket",
                     )));
                 }
+                let topics = self.terms.topics.clone();
                 self.operations
-                    .begin(id, *payload, caller, self.terms.topics.clone());
+                    .begin(id, *payload, caller, topics, self.outlet.clone());
                 Ok(())
             }
             ClientMessage::Complete { id } => {
@@ -294,22 +298,9 @@ impl Socket {
         self.write(Message::Text(text.into())).await
     }
 
-    /// Sends a message, and together with it those that are ready as well.
-    async fn say_all(&mut self, text: String) -> Result<(), End> {
-        let mut next = Some(text);
-        let mut bytes = 0;
-        let sending = async {
-            while let Some(text) = next.take() {
-                bytes += text.len();
-                self.terms.topics.gauges().delivered.inc();
-                self.out.feed(Message::Text(text.into())).await?;
-                if bytes < TOGETHER {
-                    next = self.operations.ready();
-                }
-            }
-            self.out.flush().await
-        };
-        in_time(&self.terms.live, sending).await
+    async fn deliver(&mut self, text: String) -> Result<(), End> {
+        self.terms.topics.gauges().delivered.inc();
+        self.say(text).await
     }
 
     async fn write(&mut self, message: Message) -> Result<(), End> {

@@ -135,7 +135,7 @@ fn course(
         // One wait for all that is sent, since the turn to go is drawn by lot: a lot for each update would be no turn.
         let mut time_to_go = pin!(connected.time_to_go());
         yield spelling.opening();
-        match topics.ask(request, &caller).await {
+        match topics.ask(request, &caller, None).await {
             Asked::Refused(errors) => yield spelling.next(&of_errors(&errors)),
             Asked::Once(request) => {
                 let response = topics.api().execute(*request).await;

@@ -13,6 +13,7 @@ use futures::stream::BoxStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use super::fan_out::{FanOut, Way};
 use super::{Gauges, UpdateCause};
 
 /// For whom a subscription is executed; without one among the request's data, for one subscriber of a stock transport.
@@ -101,6 +102,7 @@ struct Want {
 pub struct Topic {
     wants: mpsc::UnboundedSender<Want>,
     states: watch::Receiver<Option<Published>>,
+    fan_out: Arc<FanOut>,
 }
 
 impl Topic {
@@ -127,15 +129,22 @@ impl Topic {
             states,
             waiting: Vec::new(),
             failed: None,
-            gauges,
+            gauges: gauges.clone(),
         };
-        (Topic { wants, states: seen }, task.run(wanted))
+        let topic = Topic {
+            wants,
+            fan_out: Arc::new(FanOut::new(seen.clone(), gauges)),
+            states: seen,
+        };
+        (topic, task.run(wanted))
     }
 
-    /// A subscriber of it.
-    pub fn subscribe(&self) -> Subscriber {
+    /// A subscriber of it. Given a way, it is written to there whenever it has nothing to catch up with; without one it
+    /// fetches every state.
+    pub fn subscribe(&self, way: Option<Way>) -> Subscriber {
         Subscriber {
             topic: self.clone(),
+            way,
             has: None,
             asked: None,
         }
@@ -153,13 +162,16 @@ impl Topic {
 /// One who gets the states of a topic.
 pub struct Subscriber {
     topic: Topic,
+    way: Option<Way>,
     /// The number of the state that it has.
     has: Option<u64>,
     asked: Option<oneshot::Receiver<Result<Published, Arc<str>>>>,
 }
 
 impl Subscriber {
-    /// The next answer to send; an error ends the subscription, `None` too.
+    /// The next answer to send, which must be sent before this is called again; an error ends the subscription, `None` too.
+    ///
+    /// With a way, what is written there meanwhile is forgotten if this is dropped before it is done.
     pub async fn next(&mut self) -> Option<Result<Arc<str>, Arc<str>>> {
         loop {
             if let Some(asked) = &mut self.asked {
@@ -185,9 +197,18 @@ impl Subscriber {
                     return Some(Ok(newest.payload));
                 }
                 Some(_) => self.asked = Some(self.topic.want(UpdateCause::Resynced)),
-                None => self.topic.states.changed().await.ok()?,
+                None => self.wait(has).await?,
             }
         }
+    }
+
+    /// Waits for a state that is to be fetched; `None`: there will be none.
+    async fn wait(&mut self, has: u64) -> Option<()> {
+        match &self.way {
+            Some(way) => self.has = Some(self.topic.fan_out.keep_up(way, has).await?),
+            None => self.topic.states.changed().await.ok()?,
+        }
+        Some(())
     }
 }
 

@@ -13,6 +13,7 @@ use futures::StreamExt;
 use tokio::task::AbortHandle;
 
 use super::Gauges;
+use super::fan_out::Way;
 use super::gauges::Counted;
 use super::operation::{Canonical, canonical};
 use super::topic::{Mode, Subscriber, Topic, errors_of};
@@ -69,7 +70,7 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// The next answer to send; an error ends the subscription, `None` too.
+    /// The next answer to send; see [`Subscriber::next`].
     pub async fn next(&mut self) -> Option<Result<Arc<str>, Arc<str>>> {
         self.subscriber.next().await
     }
@@ -103,8 +104,8 @@ impl Topics {
         &self.0.gauges
     }
 
-    /// Begins what `request` asks for `caller`.
-    pub async fn ask(&self, mut request: Request, caller: &Caller) -> Asked {
+    /// Begins what `request` asks for `caller`. The updates of a subscription go by themselves where there is a way.
+    pub async fn ask(&self, mut request: Request, caller: &Caller, way: Option<Way>) -> Asked {
         let name = request.operation_name.clone();
         let document = match request.parsed_query() {
             Ok(document) => document.clone(),
@@ -124,7 +125,7 @@ impl Topics {
             document,
         };
         match self.check(&question, caller).await {
-            Ok(canonical) => Asked::Subscription(Box::new(self.join(question, canonical, caller))),
+            Ok(canonical) => Asked::Subscription(Box::new(self.join(question, canonical, caller, way))),
             Err(response) => Asked::Refused(errors_of(&response).into()),
         }
     }
@@ -143,7 +144,7 @@ impl Topics {
             .map_err(|none| refusal(none.to_string()))
     }
 
-    fn join(&self, question: Question, canonical: Canonical, caller: &Caller) -> Joined {
+    fn join(&self, question: Question, canonical: Canonical, caller: &Caller, way: Option<Way>) -> Joined {
         let key = Key {
             operation: canonical.text,
             caller: (!canonical.shared).then(|| caller.name()),
@@ -156,7 +157,7 @@ impl Topics {
             .or_insert_with(|| self.begin(question, caller));
         entry.subscribers += 1;
         Joined {
-            subscriber: entry.topic.subscribe(),
+            subscriber: entry.topic.subscribe(way),
             began: entry.began,
             key,
             topics: self.clone(),

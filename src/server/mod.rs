@@ -3,6 +3,7 @@
 //! Owns listening, serving and stopping. [`router`] has the routes, [`identity`] says who is asking.
 
 pub mod dev_only;
+pub mod doorway;
 pub mod identity;
 pub mod metrics;
 pub mod router;
@@ -12,10 +13,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::serve::ListenerExt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+
+use doorway::{Doorway, Peer};
 
 use crate::app::{App, Backing, StartError};
 use crate::clock::Clock;
@@ -109,8 +111,8 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
     );
     let topics = Topics::new(graphql::api(app.clone()), app.gauges.clone());
     let router = router::router(app.clone(), topics, connections.clone());
-    let listener = listener.tap_io(prepare);
-    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
+    let router = router.into_make_service_with_connect_info::<Peer>();
+    let serving = axum::serve(Doorway(listener), router).with_graceful_shutdown(async move {
         if stopping.wait_for(|stop| *stop).await.is_err() {
             tracing::debug!("nobody is left who could stop the server; it stops");
         }
@@ -173,28 +175,6 @@ impl Running {
         attendance.abort();
         drop(app);
         backing.stop().await;
-    }
-}
-
-/// How long a client's system may leave unacknowledged what is sent, its window closed included, before the connection is
-/// given up: what bounds streams and old sockets that stall.
-const UNTAKEN: Duration = Duration::from_secs(30);
-
-/// How long a connection may be silent before the system asks whether the other side is still there.
-const SILENT: Duration = Duration::from_secs(60);
-
-/// Sends small messages at once, and gives up on clients that take nothing or are gone without a word.
-fn prepare(stream: &mut TcpStream) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection that waits with small messages");
-    }
-    let socket = socket2::SockRef::from(&*stream);
-    if let Err(error) = socket.set_tcp_keepalive(&socket2::TcpKeepalive::new().with_time(SILENT)) {
-        tracing::debug!(%error, "a connection whose end may go unnoticed");
-    }
-    #[cfg(target_os = "linux")]
-    if let Err(error) = socket.set_tcp_user_timeout(Some(UNTAKEN)) {
-        tracing::debug!(%error, "a connection that may stall");
     }
 }
 

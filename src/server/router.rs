@@ -11,7 +11,7 @@ use async_graphql_axum::GraphQLProtocol;
 use axum::body::Bytes;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Query, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
@@ -19,6 +19,7 @@ use axum::{Json, Router, middleware};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::doorway::Peer;
 use super::identity::DevClaims;
 use super::metrics::Metrics;
 use super::{dev_only, sockets};
@@ -103,13 +104,14 @@ async fn post(State(door): State<Door>, headers: HeaderMap, body: Bytes) -> Resp
 
 async fn query_or_socket(
     State(door): State<Door>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     headers: HeaderMap,
     uri: Uri,
     protocol: Result<GraphQLProtocol, StatusCode>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     if let Ok(upgrade) = upgrade {
-        return sockets::take(door, upgrade, protocol.ok());
+        return sockets::take(door, peer, upgrade, protocol.ok());
     }
     let mut request = match linked(&uri) {
         Ok(request) => request,

@@ -6,17 +6,20 @@ use async_graphql_axum::GraphQLProtocol;
 use axum::extract::ws::{WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 
+use super::doorway::Peer;
 use super::router::Door;
 use crate::live::protocol::Close;
 use crate::live::{legacy, protocol, socket};
 
-/// Small buffers, since a server has thousands of sockets and says more than it hears: the library's are 128 KiB each.
-/// A larger message is read in steps.
+/// A small buffer, since a server has thousands of sockets and says more than it hears: the library's is 128 KiB. A larger
+/// message is read in steps.
 const READ_BUFFER: usize = 1024;
-const WRITE_BUFFER: usize = 4 * 1024;
+
+/// Each frame is written when it is sent, in one piece: the outlet, where others may write, keeps what must wait.
+const WRITE_BUFFER: usize = 0;
 
 /// Takes a WebSocket; `old` is how async-graphql names the protocol, for the one that it speaks.
-pub fn take(door: Door, upgrade: WebSocketUpgrade, old: Option<GraphQLProtocol>) -> Response {
+pub fn take(door: Door, peer: Peer, upgrade: WebSocketUpgrade, old: Option<GraphQLProtocol>) -> Response {
     let most = door.terms.live.max_message_bytes;
     let upgrade = upgrade
         .read_buffer_size(READ_BUFFER)
@@ -28,7 +31,7 @@ pub fn take(door: Door, upgrade: WebSocketUpgrade, old: Option<GraphQLProtocol>)
     match (chosen.as_ref().and_then(|protocol| protocol.to_str().ok()), old) {
         (Some(protocol::SUBPROTOCOL), _) => upgrade.on_upgrade(move |stream| async move {
             match door.connections.admit(protocol::SUBPROTOCOL) {
-                Some(connected) => socket::serve(stream, door.terms, connected).await,
+                Some(connected) => socket::serve(stream, peer.outlet, door.terms, connected).await,
                 None => full(stream).await,
             }
         }),

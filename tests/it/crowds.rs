@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::{join_all, try_join_all};
 use serde_json::json;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -254,4 +255,60 @@ async fn one_subscription_too_many_on_a_socket_closes_it_with_1013() {
         (code, &*reason),
         (1013, "Try again later: too many subscriptions on this socket")
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_keeps_up_gets_every_state_as_a_change_while_others_come_and_go() {
+    const STATES: &str = "subscription { leaderboardChanged(board: \"points\") {
+        cause sinceVersion leaderboard { version } moves { to } } }";
+    let place = Place::new(CONFIG);
+    let server = Server::start(place.serve());
+    let address = server.address().to_owned();
+    server.score("points", "amy", 1).await;
+    // More than a shard's worth, so that there are several.
+    let wires = subscribers(&address, crowd_size(300), STATES).await;
+    let last = watch::channel(None).0;
+    let staying = wires.into_iter().map(|mut wire| {
+        let mut last = last.subscribe();
+        tokio::spawn(async move {
+            let (mut seen, mut states) = (None, 0);
+            while seen.is_none() || seen != *last.borrow() {
+                let update = tokio::select! {
+                    mut data = wire.data("1") => data["leaderboardChanged"].take(),
+                    Ok(()) = last.changed() => continue,
+                };
+                assert_eq!(update["cause"], "CHANGED", "{update}");
+                assert!(
+                    seen.is_none() || seen == update["sinceVersion"].as_i64(),
+                    "{seen:?} {update}"
+                );
+                seen = update["leaderboard"]["version"].as_i64();
+                states += 1;
+            }
+            states
+        })
+    });
+    let staying: Vec<_> = staying.collect();
+    for round in 0..12 {
+        let mut guests = subscribers(&address, 20, STATES).await;
+        server.score("points", "bob", 10 + round).await;
+        guests.split_off(10).into_iter().for_each(Wire::reset);
+        for mut wire in guests {
+            wire.send(json!({ "id": "1", "type": "complete" })).await;
+        }
+    }
+    let mut guest = Wire::open(&address, json!({})).await;
+    guest.send(subscribe("1", STATES)).await;
+    guest.data("1").await;
+    server.score("points", "cat", 1).await;
+    let update = guest.data("1").await["leaderboardChanged"].take();
+    assert_eq!(update["cause"], "CHANGED");
+    last.send_replace(update["leaderboard"]["version"].as_i64());
+    let states: Vec<usize> = try_join_all(staying).await.unwrap();
+    assert!(
+        states[0] > 1 && states.iter().all(|count| *count == states[0]),
+        "{states:?}"
+    );
+    crowd_becomes(&address, [1, 1, 1]).await;
+    assert_eq!(server.end("TERM").code, Some(0));
 }
