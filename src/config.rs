@@ -265,7 +265,9 @@ impl Auth {
         ];
         let mut set = keys.iter().filter(|(_, empty)| !empty).map(|(key, _)| key);
         if let (Some(one), Some(other)) = (set.next(), set.next()) {
-            let reason = format!("cannot be set beside {one}: tokens are signed by one kind of key; leave one of them out");
+            let reason = format!(
+                "cannot be set beside {one}: tokens are signed by one kind of key; leave one of them out"
+            );
             return Err(ConfigError::unusable(*other, reason));
         }
         for (key, claim) in [
@@ -277,7 +279,10 @@ impl Auth {
             }
         }
         if self.user_claim == self.role_claim {
-            let reason = format!("is {:?}, as auth.user_claim is; they are two claims", self.role_claim);
+            let reason = format!(
+                "is {:?}, as auth.user_claim is; they are two claims",
+                self.role_claim
+            );
             return Err(ConfigError::unusable("auth.role_claim", reason));
         }
         Ok(())

@@ -122,7 +122,10 @@ mod tests {
     #[test]
     fn in_dev_callers_name_themselves_but_not_beside_a_token() {
         let read = |payload: Value| Credentials::from_payload(&payload, true);
-        assert!(matches!(read(json!({ "devUser": "amy" })), Ok(Credentials::Said(_))));
+        assert!(matches!(
+            read(json!({ "devUser": "amy" })),
+            Ok(Credentials::Said(_))
+        ));
         assert!(matches!(
             read(json!({ "devUser": "amy", "Authorization": "Bearer a.b.c" })),
             Err(Refused::Said(_))

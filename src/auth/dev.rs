@@ -52,8 +52,9 @@ impl DevClaims {
             (None, None) | (Some("ANONYMOUS"), None) => Role::Anonymous,
             (None, Some(_)) => Role::User,
             (Some("ANONYMOUS"), Some(_)) => return Err("the role ANONYMOUS has no user".into()),
-            (Some(role), _) => Role::trusted(role)
-                .ok_or_else(|| format!("there is no role {role:?}; there are USER, ANALYST, SERVICE, ADMIN"))?,
+            (Some(role), _) => Role::trusted(role).ok_or_else(|| {
+                format!("there is no role {role:?}; there are USER, ANALYST, SERVICE, ADMIN")
+            })?,
         };
         match (role, &user) {
             (Role::User, None) => Err("the role USER needs a user".into()),

@@ -64,7 +64,9 @@ impl Wanted {
 /// A duration as `90s`, `15m`, `1h` or `30d`.
 pub fn duration(text: &str) -> Result<TimeDelta, IssueError> {
     let bad = || IssueError::Duration(text.to_owned());
-    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(bad)?;
+    let (number, unit) = text
+        .split_at_checked(text.len().saturating_sub(1))
+        .ok_or_else(bad)?;
     let seconds: i64 = match unit {
         "s" => 1,
         "m" => 60,
@@ -143,7 +145,19 @@ mod tests {
         assert_eq!(duration("15m").unwrap(), TimeDelta::minutes(15));
         assert_eq!(duration("1h").unwrap(), TimeDelta::hours(1));
         assert_eq!(duration("3660d").unwrap(), MOST);
-        for bad in ["", "h", "1", "0s", "-1h", "1.5h", "1 h", "1w", "1ü", "3661d", "99999999999d"] {
+        for bad in [
+            "",
+            "h",
+            "1",
+            "0s",
+            "-1h",
+            "1.5h",
+            "1 h",
+            "1w",
+            "1ü",
+            "3661d",
+            "99999999999d",
+        ] {
             assert!(duration(bad).is_err(), "{bad}");
         }
     }

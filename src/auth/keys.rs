@@ -109,8 +109,12 @@ impl Source {
     pub async fn load(&self, rules: &Rules) -> Result<Vec<Key>, ConfigError> {
         let keys = match self {
             Source::Secret(secret) => return Ok(vec![Key::secret(secret.reveal(), rules)?]),
-            Source::SecretFile(path) => secrets(&self.text(path).await?, rules).map_err(|e| self.unusable(path, e)),
-            Source::KeyFile(path) => public::read(&self.text(path).await?, rules).map_err(|e| self.unusable(path, e)),
+            Source::SecretFile(path) => {
+                secrets(&self.text(path).await?, rules).map_err(|e| self.unusable(path, e))
+            }
+            Source::KeyFile(path) => {
+                public::read(&self.text(path).await?, rules).map_err(|e| self.unusable(path, e))
+            }
         }?;
         let path = self.path().unwrap_or(Path::new(""));
         match keys.len() {

@@ -34,7 +34,11 @@ fn jwks(text: &str, rules: &Rules) -> Result<Vec<Key>, String> {
             tracing::debug!(kid = ?jwk.common.key_id, "a key for something else than RS256 or ES256");
             continue;
         };
-        let named = jwk.common.key_id.clone().unwrap_or_else(|| "without a kid".into());
+        let named = jwk
+            .common
+            .key_id
+            .clone()
+            .unwrap_or_else(|| "without a kid".into());
         let bad = |reason: &str| format!("holds a key ({named}) that {reason}");
         let key = DecodingKey::from_jwk(&jwk).map_err(|_| bad("cannot be read"))?;
         is_strong(algorithm, &key).map_err(bad)?;
@@ -65,14 +69,21 @@ fn algorithm(jwk: &Jwk) -> Option<Algorithm> {
 fn pem(text: &str, rules: &Rules) -> Result<Vec<Key>, String> {
     let mut keys = Vec::new();
     for block in text.split_inclusive("-----END ") {
-        let Some(begin) = block.find("-----BEGIN ") else { continue };
+        let Some(begin) = block.find("-----BEGIN ") else {
+            continue;
+        };
         let block = &block[begin..];
-        let label = block["-----BEGIN ".len()..].split("-----").next().unwrap_or_default();
+        let label = block["-----BEGIN ".len()..]
+            .split("-----")
+            .next()
+            .unwrap_or_default();
         if label.contains("PRIVATE") {
             return Err("holds a private key, which this server must not know; `openssl pkey -pubout` makes the public one of it".into());
         }
         if !matches!(label, "PUBLIC KEY" | "RSA PUBLIC KEY") {
-            return Err(format!("holds a {label}; only public keys are read (`openssl x509 -pubkey` takes one out of a certificate)"));
+            return Err(format!(
+                "holds a {label}; only public keys are read (`openssl x509 -pubkey` takes one out of a certificate)"
+            ));
         }
         // The split has cut the label of the end off.
         let whole = format!("{block}{label}-----\n");

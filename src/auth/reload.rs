@@ -15,7 +15,12 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Takes keys over as their file changes, until it is dropped. A file that cannot be used leaves the keys as they are.
 pub async fn keep(identity: Identity) {
-    let Some((source, path)) = identity.0.source.as_ref().and_then(|source| Some((source, source.path()?))) else {
+    let Some((source, path)) = identity
+        .0
+        .source
+        .as_ref()
+        .and_then(|source| Some((source, source.path()?)))
+    else {
         return;
     };
     // Its start has read it already; should it have changed since, that is only noticed by the next look.

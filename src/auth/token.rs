@@ -168,7 +168,8 @@ fn refusal(kind: ErrorKind) -> Refused {
     match kind {
         ErrorKind::InvalidIssuer => Refused::Issuer,
         ErrorKind::InvalidAudience => Refused::Audience,
-        ErrorKind::MissingRequiredClaim(claim) | ErrorKind::InvalidClaimFormat(claim) => match claim.as_str() {
+        ErrorKind::MissingRequiredClaim(claim) | ErrorKind::InvalidClaimFormat(claim) => match claim.as_str()
+        {
             "exp" => Refused::NoExpiry,
             "iss" => Refused::Issuer,
             "aud" => Refused::Audience,

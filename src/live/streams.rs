@@ -132,7 +132,10 @@ fn course(
     connected: Connected,
 ) -> impl Stream<Item = Bytes> + Send {
     let Terms {
-        topics, live, identity, ..
+        topics,
+        live,
+        identity,
+        ..
     } = terms;
     let delivered = topics.gauges().delivered.clone();
     stream! {
@@ -180,7 +183,9 @@ fn course(
 
 /// The errors with which a stream ends whose token has expired.
 fn expiry() -> String {
-    errors_of(&async_graphql::Response::from_errors(vec![Error::from(Refused::Expired).of_request()]))
+    errors_of(&async_graphql::Response::from_errors(vec![
+        Error::from(Refused::Expired).of_request(),
+    ]))
 }
 
 /// The answer to what could not be executed.
