@@ -4,10 +4,14 @@
 //! wall clock elsewhere. It does not know about dates: which day an instant belongs to is [`crate::day`]'s.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SubsecRound, Utc};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+/// The longest sleep without another look: a host's clock may be set, and a host may sleep itself.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// A source of instants, shared by cloning.
 #[derive(Clone, Debug)]
@@ -20,7 +24,7 @@ enum Source {
     /// Started at an instant of the operator's choice and running on from there (`--dev --now`).
     Started { at: DateTime<Utc>, since: Instant },
     /// Moved by hand, in milliseconds since 1970 (tests).
-    Manual(AtomicI64),
+    Manual(watch::Sender<i64>),
 }
 
 impl Clock {
@@ -39,7 +43,7 @@ impl Clock {
 
     /// A clock that stands at `at` until [`Clock::set`] moves it.
     pub fn manual(at: DateTime<Utc>) -> Clock {
-        Clock(Arc::new(Source::Manual(AtomicI64::new(at.timestamp_millis()))))
+        Clock(Arc::new(Source::Manual(watch::channel(at.timestamp_millis()).0)))
     }
 
     /// Now, in whole milliseconds.
@@ -48,9 +52,7 @@ impl Clock {
         let now = match &*self.0 {
             Source::Wall => Utc::now(),
             Source::Started { at, since } => *at + since.elapsed(),
-            Source::Manual(ms) => {
-                DateTime::from_timestamp_millis(ms.load(Ordering::SeqCst)).unwrap_or_default()
-            }
+            Source::Manual(ms) => DateTime::from_timestamp_millis(*ms.borrow()).unwrap_or_default(),
         };
         now.trunc_subsecs(3)
     }
@@ -58,7 +60,22 @@ impl Clock {
     /// Moves a manual clock; the others stay as they are, since their time is not ours to set.
     pub fn set(&self, at: DateTime<Utc>) {
         if let Source::Manual(ms) = &*self.0 {
-            ms.store(at.timestamp_millis(), Ordering::SeqCst);
+            ms.send_replace(at.timestamp_millis());
+        }
+    }
+
+    /// Waits until this clock shows `at` or later.
+    pub async fn until(&self, at: DateTime<Utc>) {
+        if let Source::Manual(ms) = &*self.0 {
+            let mut moved = ms.subscribe();
+            let there = moved.wait_for(|ms| *ms >= at.timestamp_millis()).await;
+            debug_assert!(there.is_ok(), "a clock outlives those who borrow it");
+            return;
+        }
+        while let Ok(left) = (at - self.now()).to_std()
+            && !left.is_zero()
+        {
+            sleep(left.min(LOOK)).await;
         }
     }
 }

@@ -14,9 +14,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::day::Zone;
 
+mod secret;
 mod sections;
 mod unreadable;
 
+pub use secret::Secret;
 pub use sections::*;
 
 /// Why the settings cannot be used.
@@ -173,6 +175,7 @@ impl Settings {
         }
         within("analytics.keep_days", self.analytics.keep_days.into(), 1, 36_600)?;
         self.live.check()?;
+        self.auth.check()?;
         self.check_what_is_to_come()
     }
 
@@ -193,7 +196,6 @@ impl Settings {
                 self.server.trusted_proxies != defaults.server.trusted_proxies,
             ),
             ("ledger.max_lag", self.ledger.max_lag != defaults.ledger.max_lag),
-            ("auth", self.auth != config_auth(self.auth.public_reads)),
         ] {
             if set {
                 return Err(ConfigError::unusable(key, "cannot be set yet; leave it out"));
@@ -252,11 +254,38 @@ impl Live {
     }
 }
 
-/// The defaults of `[auth]` but for what is served already.
-fn config_auth(public_reads: bool) -> Auth {
-    Auth {
-        public_reads,
-        ..Auth::default()
+impl Auth {
+    /// What can be said without reading key files.
+    fn check(&self) -> Result<(), ConfigError> {
+        within("auth.leeway_seconds", self.leeway_seconds.into(), 0, 300)?;
+        let keys = [
+            ("auth.jwt_secret", self.jwt_secret.is_empty()),
+            ("auth.jwt_secret_file", self.jwt_secret_file.is_empty()),
+            ("auth.jwt_key_file", self.jwt_key_file.is_empty()),
+        ];
+        let mut set = keys.iter().filter(|(_, empty)| !empty).map(|(key, _)| key);
+        if let (Some(one), Some(other)) = (set.next(), set.next()) {
+            let reason = format!(
+                "cannot be set beside {one}: tokens are signed by one kind of key; leave one of them out"
+            );
+            return Err(ConfigError::unusable(*other, reason));
+        }
+        for (key, claim) in [
+            ("auth.user_claim", &self.user_claim),
+            ("auth.role_claim", &self.role_claim),
+        ] {
+            if claim.is_empty() {
+                return Err(ConfigError::unusable(key, "names a claim; it is not empty"));
+            }
+        }
+        if self.user_claim == self.role_claim {
+            let reason = format!(
+                "is {:?}, as auth.user_claim is; they are two claims",
+                self.role_claim
+            );
+            return Err(ConfigError::unusable("auth.role_claim", reason));
+        }
+        Ok(())
     }
 }
 

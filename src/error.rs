@@ -3,6 +3,11 @@
 //! Expected outcomes (already checked in, points out of range) are payload values and never come here. An [`Error`]
 //! says whose fault it is: the caller's, with what to change, or ours, logged with its cause and shown without it.
 
+use std::borrow::Cow;
+
+use async_graphql::{Pos, ServerError};
+
+use crate::auth::Refused;
 use crate::day::DateError;
 use crate::ids::BadName;
 use crate::keyspace::Unavailable;
@@ -13,8 +18,8 @@ use crate::random;
 /// It has no `Display` on purpose: async-graphql turns whatever can be displayed into an error without a code.
 #[derive(Debug)]
 pub enum Error {
-    /// Nobody is signed in and the field needs somebody.
-    Unauthenticated(&'static str),
+    /// Nobody is signed in and the field needs somebody, or the credentials are no good.
+    Unauthenticated(Cow<'static, str>),
     /// Somebody is signed in who may not do this.
     Forbidden(&'static str),
     /// An argument is wrong; the words say which and what would be right.
@@ -37,6 +42,22 @@ impl Error {
             Error::NotFound(_) => "NOT_FOUND",
             Error::Unavailable(_) => "UNAVAILABLE",
             Error::Internal(_) => "INTERNAL",
+        }
+    }
+}
+
+impl Error {
+    /// As the error of a whole request, of which nothing was executed.
+    pub fn of_request(self) -> ServerError {
+        async_graphql::Error::from(self).into_server_error(Pos::default())
+    }
+}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Error {
+        match refused {
+            Refused::Said(what) => Error::BadUserInput(what),
+            refused => Error::Unauthenticated(refused.to_string().into()),
         }
     }
 }
@@ -67,7 +88,8 @@ impl From<Error> for async_graphql::Error {
         use async_graphql::ErrorExtensions;
         let code = error.code();
         let message = match error {
-            Error::Unauthenticated(what) | Error::Forbidden(what) => what.to_owned(),
+            Error::Unauthenticated(what) => what.into_owned(),
+            Error::Forbidden(what) => what.to_owned(),
             Error::BadUserInput(what) | Error::NotFound(what) => what,
             Error::Internal(cause) => {
                 // The id ties what the caller reports to what we logged, without showing our insides.

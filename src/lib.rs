@@ -5,6 +5,7 @@
 //! [`server`] (the door) and [`app`] (the wiring). `docs/ARCHITECTURE.md` walks a request through these files.
 
 pub mod app;
+pub mod auth;
 pub mod checkin;
 pub mod clock;
 pub mod config;

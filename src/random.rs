@@ -1,6 +1,6 @@
 //! Chance: the one place that draws random numbers.
 //!
-//! Owns names that must not collide (operations, generations, epochs), the jitter of reconnects and the spread of a drain.
+//! Owns names that must not collide (operations, generations, epochs), the secret of a run in `--dev`, the jitter of reconnects and the spread of a drain.
 //! Nothing that a user is shown or paid depends on chance.
 
 use std::time::Duration;
@@ -9,6 +9,11 @@ use std::time::Duration;
 #[allow(clippy::disallowed_methods)] // the place that the ban points to
 pub fn unique_name() -> String {
     format!("{:032x}", rand::random::<u128>())
+}
+
+/// A secret of 256 random bits, in hexadecimal.
+pub fn secret() -> String {
+    unique_name() + &unique_name()
 }
 
 /// Somewhere between half of `pause` and all of it, so that nodes which failed together do not return together.

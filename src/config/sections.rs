@@ -265,11 +265,11 @@ section! {
     Auth {
         /// Whether anybody may read boards and online counts.
         public_reads: bool = true,
-        /// HS256 secret.
-        jwt_secret: String = String::new(),
-        /// A file with the HS256 secret.
+        /// HS256 secret, 32 bytes at least.
+        jwt_secret: Secret = Secret::default(),
+        /// A file with HS256 secrets, one a line; read again when it changes.
         jwt_secret_file: String = String::new(),
-        /// PEM (RS256, ES256) or JWKS.
+        /// Public keys: PEM (RS256, ES256) or JWKS; read again when it changes.
         jwt_key_file: String = String::new(),
         /// The expected `iss`; empty: any.
         issuer: String = String::new(),
@@ -279,5 +279,7 @@ section! {
         user_claim: String = "sub".into(),
         /// The claim that names the role.
         role_claim: String = "role".into(),
+        /// How far the clocks of who issues tokens may be apart from ours.
+        leeway_seconds: u32 = 5,
     }
 }

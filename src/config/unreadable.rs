@@ -31,6 +31,10 @@ pub(super) fn in_words(error: &Error) -> String {
         (Some(file), "") => format!("{file}: "),
         (Some(file), key) => format!("{file}: {key}: "),
     };
+    // Whatever stands there instead of text may be a part of the secret.
+    if error.path.last().is_some_and(|key| key == "jwt_secret") {
+        return place + "is no text; quote it";
+    }
     place + &reason(&error.kind, variable.as_deref())
 }
 

@@ -1,7 +1,6 @@
 //! Who may do what.
 //!
-//! Owns the roles and the rules by which one caller acts for another. Where a caller comes from is the server's
-//! ([`crate::server::identity`]).
+//! Owns the roles and the rules by which one caller acts for another. Where a caller comes from is [`crate::auth`]'s.
 
 use async_graphql::{Context, Enum, ID};
 
@@ -22,6 +21,26 @@ pub enum Role {
     Service,
     /// Like SERVICE, and erases.
     Admin,
+}
+
+impl Role {
+    /// The role of that name, if it is one that somebody can be trusted with: spelled exactly so, since a host
+    /// application's own role "admin" need not mean ours.
+    pub fn trusted(name: &str) -> Option<Role> {
+        let roles = [Role::User, Role::Analyst, Role::Service, Role::Admin];
+        roles.into_iter().find(|role| role.name() == name)
+    }
+
+    /// Its name, as the schema spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Anonymous => "ANONYMOUS",
+            Role::User => "USER",
+            Role::Analyst => "ANALYST",
+            Role::Service => "SERVICE",
+            Role::Admin => "ADMIN",
+        }
+    }
 }
 
 /// Who sends a request.
@@ -56,7 +75,7 @@ impl Caller {
 
     fn signed_in(&self) -> Result<(), Error> {
         match self.role {
-            Role::Anonymous => Err(Error::Unauthenticated("sign in first")),
+            Role::Anonymous => Err(Error::Unauthenticated("sign in first".into())),
             _ => Ok(()),
         }
     }
@@ -93,7 +112,7 @@ pub fn named(ctx: &Context<'_>, user_id: Option<ID>) -> Result<UserId, Error> {
         (None, None) if caller(ctx).acts_for_anybody() => {
             Err(Error::BadUserInput("a backend names the user: add userId".into()))
         }
-        (None, None) => Err(Error::Unauthenticated("sign in first, or name a user")),
+        (None, None) => Err(Error::Unauthenticated("sign in first, or name a user".into())),
     }
 }
 

@@ -198,7 +198,7 @@ impl BoardMutation {
     ) -> Option<async_graphql::Result<Vec<SubmitScorePayload>>> {
         answer(async {
             if access::caller(ctx).role == Role::Anonymous {
-                return Err(Error::Unauthenticated("sign in first"));
+                return Err(Error::Unauthenticated("sign in first".into()));
             }
             if inputs.len() > MAX_SCORES {
                 let many = inputs.len();

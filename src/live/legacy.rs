@@ -3,6 +3,7 @@
 //! Owns the bounds around async-graphql's own implementation of it: the same limits and the same drain as other sockets.
 //! It is correct and not shared: each subscriber is executed for by itself.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,15 +12,16 @@ use async_graphql::futures_util::stream::BoxStream;
 use async_graphql::{Data, Executor, Request, Response, ServerError};
 use async_graphql_axum::{GraphQLProtocol, GraphQLWebSocket};
 use axum::extract::ws::WebSocket;
-use futures::StreamExt;
 use futures::stream;
-use tokio::sync::Notify;
+use futures::{FutureExt, StreamExt};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::connections::Connected;
 use super::gauges::{Counted, Gauges};
 use super::protocol::Close;
 use super::socket::{Terms, refuse};
+use crate::auth::Refused;
 use crate::graphql::Api;
 
 /// The protocol's name among WebSocket subprotocols.
@@ -33,28 +35,46 @@ pub async fn serve(mut stream: WebSocket, protocol: GraphQLProtocol, terms: Term
         most: terms.live.max_subscriptions,
         gauges: terms.topics.gauges().clone(),
     };
-    let identify = terms.identify;
-    let named = Arc::new(Notify::new());
+    let identity = terms.identity.clone();
+    let (named, answered) = oneshot::channel();
     let init = Duration::from_secs(terms.live.init_timeout_seconds);
     let (sink, messages) = (&mut stream).split();
     let socket = GraphQLWebSocket::new_with_pair(sink, messages, executor, protocol).on_connection_init({
-        let named = named.clone();
+        let identity = identity.clone();
         move |payload| async move {
+            let identified = identity.of_payload(&payload);
             let mut data = Data::default();
-            data.insert(identify(payload)?);
-            named.notify_one();
-            Ok(data)
+            if let Ok(identified) = &identified {
+                data.insert(identified.caller.clone());
+            }
+            let refusal = identified.as_ref().err().map(ToString::to_string);
+            if named.send(identified).is_err() {
+                return Err("the connection has ended".into());
+            }
+            refusal.map_or(Ok(data), |why| Err(why.into()))
         }
     });
-    let unnamed = async {
-        if timeout(init, named.notified()).await.is_ok() {
-            std::future::pending::<()>().await;
+    // What ends it from this side; a client that is refused has been told so in its protocol's own words before.
+    let ends = async {
+        match timeout(init, answered).await {
+            Err(_) => Close::init_timeout(),
+            Ok(Ok(Ok(identified))) => {
+                identity.expired(&identified).await;
+                Close::forbidden(&Refused::Expired.to_string())
+            }
+            Ok(Ok(Err(why))) => Close::forbidden(&why.to_string()),
+            Ok(Err(_)) => std::future::pending().await,
         }
     };
-    tokio::select! {
-        () = socket.serve() => {}
-        () = unnamed => refuse(stream, Close::init_timeout()).await,
-        () = connected.time_to_go() => refuse(stream, Close::going_away()).await,
+    let mut ends = pin!(ends);
+    let close = tokio::select! {
+        biased;
+        () = socket.serve() => ends.now_or_never(),
+        close = &mut ends => Some(close),
+        () = connected.time_to_go() => Some(Close::going_away()),
+    };
+    if let Some(close) = close {
+        refuse(stream, close).await;
     }
 }
 

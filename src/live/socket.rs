@@ -24,6 +24,7 @@ use super::connections::Connected;
 use super::operations::Operations;
 use super::outlet::Outlet;
 use super::protocol::{ACK, ClientMessage, Close, PING, pong};
+use crate::auth::{Identity, Refused};
 use crate::config;
 use crate::graphql::access::Caller;
 use crate::presence::attendance::{Attendance, Seat};
@@ -40,8 +41,8 @@ pub struct Terms {
     pub live: config::Live,
     /// Which sockets count as sessions.
     pub attendance: Attendance,
-    /// Who is asking, from the payload of `connection_init`; or why nobody is let in.
-    pub identify: fn(Value) -> Result<Caller, String>,
+    /// Who is asking.
+    pub identity: Identity,
 }
 
 /// Why a connection ends.
@@ -64,6 +65,8 @@ enum Event {
     InitOver,
     /// It is time to ping.
     Ping,
+    /// Who is asking is no longer to be believed.
+    Expired,
     /// The server stops, and it is this socket's turn to go.
     Go,
 }
@@ -212,6 +215,7 @@ impl Socket {
             Event::InitOver if self.caller.is_none() => Err(End::Close(Close::init_timeout())),
             Event::InitOver => Ok(()),
             Event::Ping => self.ping().await,
+            Event::Expired => Err(End::Close(Close::forbidden(&Refused::Expired.to_string()))),
             Event::Go => Err(End::Close(Close::going_away())),
         }
     }
@@ -246,8 +250,10 @@ impl Socket {
                 let payload = payload.map_or(Value::Null, Value::Object);
                 let place = self.terms.attendance.asked(&payload);
                 let place = place.map_err(|why| End::Close(Close::invalid(&why)))?;
-                let caller = (self.terms.identify)(payload);
-                let caller = caller.map_err(|why| End::Close(Close::forbidden(&why)))?;
+                let identity = self.terms.identity.clone();
+                let identified = identity.of_payload(&payload);
+                let identified = identified.map_err(|why| End::Close(Close::forbidden(&why.to_string())))?;
+                let caller = identified.caller.clone();
                 if let Some(place) = place {
                     let user = caller.user.clone().ok_or_else(|| {
                         End::Close(Close::forbidden("presence is of a user, and nobody is signed in"))
@@ -255,6 +261,10 @@ impl Socket {
                     self.seat = Some(self.terms.attendance.take(user, place));
                 }
                 self.caller = Some(caller);
+                if identified.expires_at.is_some() {
+                    let expired = async move { identity.expired(&identified).await };
+                    self.events.push(once(expired.map(|()| Event::Expired)).boxed());
+                }
                 self.say(ACK.into()).await
             }
             ClientMessage::Ping { payload } => self.say(pong(payload)).await,

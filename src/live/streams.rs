@@ -21,8 +21,10 @@ use tokio::time::sleep;
 use super::connections::Connected;
 use super::operations::as_json;
 use super::socket::Terms;
+use super::topic::errors_of;
 use super::topics::Asked;
-use crate::graphql::access::Caller;
+use crate::auth::{Identified, Refused};
+use crate::error::Error;
 
 /// How a stream is spelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +104,7 @@ fn part(json: &str) -> String {
 pub fn answer(
     spelling: Spelling,
     request: Request,
-    caller: Caller,
+    identified: Identified,
     terms: Terms,
     connected: Connected,
 ) -> Response {
@@ -118,24 +120,30 @@ pub fn answer(
             HeaderValue::from_static("no"),
         ),
     ];
-    let bytes = course(spelling, request, caller, terms, connected).map(Ok::<_, Infallible>);
+    let bytes = course(spelling, request, identified, terms, connected).map(Ok::<_, Infallible>);
     (headers, Body::from_stream(bytes)).into_response()
 }
 
 fn course(
     spelling: Spelling,
     request: Request,
-    caller: Caller,
+    identified: Identified,
     terms: Terms,
     connected: Connected,
 ) -> impl Stream<Item = Bytes> + Send {
-    let Terms { topics, live, .. } = terms;
+    let Terms {
+        topics,
+        live,
+        identity,
+        ..
+    } = terms;
     let delivered = topics.gauges().delivered.clone();
     stream! {
         // One wait for all that is sent, since the turn to go is drawn by lot: a lot for each update would be no turn.
         let mut time_to_go = pin!(connected.time_to_go());
+        let mut expired = pin!(identity.expired(&identified));
         yield spelling.opening();
-        match topics.ask(request, &caller, None).await {
+        match topics.ask(request, &identified.caller, None).await {
             Asked::Refused(errors) => yield spelling.next(&of_errors(&errors)),
             Asked::Once(request) => {
                 let response = topics.api().execute(*request).await;
@@ -151,6 +159,10 @@ fn course(
                     }
                     // Without the end a client knows that there is more, and comes again.
                     () = &mut time_to_go => return,
+                    () = &mut expired => {
+                        yield spelling.next(&of_errors(&expiry()));
+                        break;
+                    }
                 };
                 match answer {
                     Some(Ok(payload)) => {
@@ -167,6 +179,13 @@ fn course(
         }
         yield spelling.complete();
     }
+}
+
+/// The errors with which a stream ends whose token has expired.
+fn expiry() -> String {
+    errors_of(&async_graphql::Response::from_errors(vec![
+        Error::from(Refused::Expired).of_request(),
+    ]))
 }
 
 /// The answer to what could not be executed.

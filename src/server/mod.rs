@@ -1,10 +1,9 @@
 //! The door: HTTP and WebSocket.
 //!
-//! Owns listening, serving and stopping. [`router`] has the routes, [`identity`] says who is asking.
+//! Owns listening, serving and stopping. [`router`] has the routes; who is asking is [`crate::auth`]'s.
 
 pub mod dev_only;
 pub mod doorway;
-pub mod identity;
 pub mod metrics;
 pub mod router;
 pub mod sockets;
@@ -20,8 +19,9 @@ use tokio::task::JoinHandle;
 use doorway::{Doorway, Peer};
 
 use crate::app::{App, Backing, StartError};
+use crate::auth::{self, Identity};
 use crate::clock::Clock;
-use crate::config::Settings;
+use crate::config::{ConfigError, Settings};
 use crate::graphql;
 use crate::live::{self, Connections, Topics};
 use crate::presence::attendance;
@@ -34,10 +34,14 @@ const FIRST_HEARING: Duration = Duration::from_secs(5);
 pub enum ServeError {
     /// Without a key nobody could be told from anybody.
     #[error(
-        "serve needs --dev: there is no way to sign in yet. --dev listens on loopback only and believes the headers \
-         X-Dev-User and X-Dev-Role"
+        "serve needs a key to tell callers by: set auth.jwt_secret_file (HS256) or auth.jwt_key_file (RS256, ES256; PEM \
+         or JWKS), as docs/auth.md shows; or --dev, on this machine only, which believes the headers X-Dev-User and \
+         X-Dev-Role"
     )]
     NoIdentity,
+    /// The settings' keys cannot be used.
+    #[error(transparent)]
+    Keys(#[from] ConfigError),
     /// `--dev` would let strangers name themselves.
     #[error("--dev serves on loopback only, and server.listen is {0}; 127.0.0.1:8080 would do")]
     NotLoopback(SocketAddr),
@@ -68,16 +72,18 @@ pub struct Running {
     keeper: JoinHandle<()>,
     audit: JoinHandle<()>,
     attendance: JoinHandle<()>,
+    keys: JoinHandle<()>,
     connections: Connections,
 }
 
-/// Starts to serve. Without `dev` it refuses, since there is no other identity yet.
+/// Starts to serve. Callers are told apart by the keys of the settings; with `dev` they may also name themselves.
 pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Running, ServeError> {
-    if !dev {
+    let identity = Identity::open(&settings.auth, clock.clone(), dev).await?;
+    if !identity.has_keys() && !dev {
         return Err(ServeError::NoIdentity);
     }
     let listen = settings.server.listen;
-    if !listen.ip().is_loopback() {
+    if dev && !listen.ip().is_loopback() {
         return Err(ServeError::NotLoopback(listen));
     }
     let refused = |cause| ServeError::Listen {
@@ -101,6 +107,7 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
     let keeper = tokio::spawn(crate::app::keep(Arc::downgrade(&app)));
     let audit = tokio::spawn(live::audit::keep(Arc::downgrade(&app)));
     let attendance = tokio::spawn(attendance::keep(Arc::downgrade(&app)));
+    let keys = tokio::spawn(auth::keep(identity.clone()));
     let (stop, mut stopping) = watch::channel(false);
     let drain = Duration::from_secs(app.settings.server.shutdown_seconds) / 2;
     let connections = Connections::new(
@@ -110,7 +117,7 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
         app.gauges.clone(),
     );
     let topics = Topics::new(graphql::api(app.clone()), app.gauges.clone());
-    let router = router::router(app.clone(), topics, connections.clone());
+    let router = router::router(app.clone(), topics, connections.clone(), identity);
     let router = router.into_make_service_with_connect_info::<Peer>();
     let serving = axum::serve(Doorway(listener), router).with_graceful_shutdown(async move {
         if stopping.wait_for(|stop| *stop).await.is_err() {
@@ -127,6 +134,7 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
         keeper,
         audit,
         attendance,
+        keys,
         connections,
     })
 }
@@ -152,6 +160,7 @@ impl Running {
             keeper,
             audit,
             attendance,
+            keys,
             connections,
             ..
         } = self;
@@ -169,6 +178,7 @@ impl Running {
         }
         keeper.abort();
         audit.abort();
+        keys.abort();
         if let Err(error) = app.attendance.settle(&app).await {
             tracing::debug!(%error, "those on sockets leave with the window");
         }

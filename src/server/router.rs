@@ -20,10 +20,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::doorway::Peer;
-use super::identity::DevClaims;
 use super::metrics::Metrics;
 use super::{dev_only, sockets};
 use crate::app::App;
+use crate::auth::{Identity, Refused};
+use crate::error::Error;
 use crate::live::socket::Terms;
 use crate::live::streams::{self, Spelling};
 use crate::live::{Connections, Topics};
@@ -43,8 +44,8 @@ pub struct Door {
 }
 
 /// All routes over one app.
-pub fn router(app: Arc<App>, topics: Topics, connections: Connections) -> Router {
-    Router::new()
+pub fn router(app: Arc<App>, topics: Topics, connections: Connections, identity: Identity) -> Router {
+    let routes = Router::new()
         .route("/", get(|| async { Html(include_str!("../../web/index.html")) }))
         .route("/graphql", get(query_or_socket).post(post))
         .route("/healthz", get(|| async { "ok\n" }))
@@ -53,19 +54,22 @@ pub fn router(app: Arc<App>, topics: Topics, connections: Connections) -> Router
             "/metrics",
             get(|State(door): State<Door>| async move { door.metrics.shown() }),
         )
-        .layer(DefaultBodyLimit::max(MAX_BODY))
-        .layer(middleware::from_fn(dev_only::guard))
-        .with_state(Door {
-            metrics: Metrics::of(&app),
-            terms: Terms {
-                topics,
-                live: app.settings.live.clone(),
-                attendance: app.attendance.clone(),
-                identify: |payload| DevClaims::from_payload(payload).and_then(DevClaims::caller),
-            },
-            connections,
-            app,
-        })
+        .layer(DefaultBodyLimit::max(MAX_BODY));
+    let routes = match identity.is_dev() {
+        true => routes.layer(middleware::from_fn(dev_only::guard)),
+        false => routes,
+    };
+    routes.with_state(Door {
+        metrics: Metrics::of(&app),
+        terms: Terms {
+            topics,
+            live: app.settings.live.clone(),
+            attendance: app.attendance.clone(),
+            identity,
+        },
+        connections,
+        app,
+    })
 }
 
 async fn ready(State(door): State<Door>) -> Response {
@@ -161,16 +165,16 @@ fn linked(uri: &Uri) -> Result<Request, String> {
 }
 
 async fn execute(door: &Door, headers: &HeaderMap, request: Request) -> Response {
-    let caller = match DevClaims::from_headers(headers).and_then(DevClaims::caller) {
-        Ok(caller) => caller,
-        Err(reason) => return refused(StatusCode::BAD_REQUEST, &reason),
+    let identified = match door.terms.identity.of_headers(headers) {
+        Ok(identified) => identified,
+        Err(refused) => return turned_away(refused),
     };
     let topics = &door.terms.topics;
     let Some(spelling) = Spelling::wanted(headers) else {
-        return Json(topics.api().execute(request.data(caller)).await).into_response();
+        return Json(topics.api().execute(request.data(identified.caller)).await).into_response();
     };
     match door.connections.admit(spelling.name()) {
-        Some(connected) => streams::answer(spelling, request, caller, door.terms.clone(), connected),
+        Some(connected) => streams::answer(spelling, request, identified, door.terms.clone(), connected),
         None => {
             let later = [(header::RETRY_AFTER, "5")];
             let refusal = refused(
@@ -179,6 +183,21 @@ async fn execute(door: &Door, headers: &HeaderMap, request: Request) -> Response
             );
             (later, refusal).into_response()
         }
+    }
+}
+
+/// The answer to whoever bears credentials that are no good.
+fn turned_away(refused: Refused) -> Response {
+    let error = Error::from(refused);
+    let of_token = matches!(error, Error::Unauthenticated(_));
+    let body = Json(Answer::from_errors(vec![error.of_request()]));
+    match of_token {
+        // As RFC 6750 asks; why is said in the body.
+        true => {
+            let challenge = [(header::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")];
+            (StatusCode::UNAUTHORIZED, challenge, body).into_response()
+        }
+        false => (StatusCode::BAD_REQUEST, body).into_response(),
     }
 }
 

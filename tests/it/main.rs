@@ -39,6 +39,7 @@ mod sharing;
 mod sse;
 mod startup;
 mod streaks;
+mod tokens;
 mod upkeep;
 mod wallets;
 mod windows;

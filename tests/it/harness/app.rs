@@ -42,12 +42,14 @@ pub fn spawn_app() -> Blueprint {
     Blueprint {
         settings,
         now: at("2027-03-01T08:00:00Z"),
+        dev: true,
     }
 }
 
 pub struct Blueprint {
     settings: Settings,
     now: DateTime<Utc>,
+    dev: bool,
 }
 
 impl Blueprint {
@@ -66,6 +68,12 @@ impl Blueprint {
         self
     }
 
+    /// Without `--dev`: callers are told apart by tokens only.
+    pub fn guarded(mut self) -> Blueprint {
+        self.dev = false;
+        self
+    }
+
     pub fn with(mut self, change: impl FnOnce(&mut Settings)) -> Blueprint {
         change(&mut self.settings);
         self
@@ -79,7 +87,7 @@ impl IntoFuture for Blueprint {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let dir = TempDir::new().unwrap();
-            TestApp::start(dir, self.settings, self.now).await
+            TestApp::open(dir, self.settings, self.now, self.dev).await
         })
     }
 }
@@ -91,22 +99,26 @@ pub struct TestApp {
     pub settings: Settings,
     running: Option<Running>,
     http: reqwest::Client,
+    dev: bool,
 }
 
 impl TestApp {
     /// Starts a server on a directory that may hold data already.
-    pub async fn start(dir: TempDir, mut settings: Settings, now: DateTime<Utc>) -> TestApp {
+    pub async fn start(dir: TempDir, settings: Settings, now: DateTime<Utc>) -> TestApp {
+        TestApp::open(dir, settings, now, true).await
+    }
+
+    async fn open(dir: TempDir, mut settings: Settings, now: DateTime<Utc>, dev: bool) -> TestApp {
         settings.server.data_dir = dir.path().join("data");
         let clock = Clock::manual(now);
-        let running = server::start(settings.clone(), clock.clone(), true)
-            .await
-            .unwrap();
+        let running = server::start(settings.clone(), clock.clone(), dev).await.unwrap();
         TestApp {
             clock,
             dir,
             settings,
             running: Some(running),
             http: reqwest::Client::new(),
+            dev,
         }
     }
 
@@ -144,7 +156,7 @@ impl TestApp {
         let mut settings = self.settings.clone();
         change(&mut settings);
         let dir = std::mem::replace(&mut self.dir, TempDir::new().unwrap());
-        TestApp::start(dir, settings, now).await
+        TestApp::open(dir, settings, now, self.dev).await
     }
 
     /// Stops the server and hands over its data and settings.
@@ -161,30 +173,44 @@ impl TestApp {
             app: self,
             user: None,
             role: None,
+            token: None,
+        }
+    }
+
+    /// Whoever a token names.
+    pub fn bearer(&self, token: impl Into<String>) -> Caller<'_> {
+        Caller {
+            token: Some(format!("Bearer {}", token.into())),
+            ..self.anonymous()
+        }
+    }
+
+    /// Whoever such an `Authorization` names.
+    pub fn authorized(&self, authorization: &str) -> Caller<'_> {
+        Caller {
+            token: Some(authorization.into()),
+            ..self.anonymous()
         }
     }
 
     pub fn user(&self, id: &str) -> Caller<'_> {
         Caller {
-            app: self,
             user: Some(id.into()),
-            role: None,
+            ..self.anonymous()
         }
     }
 
     pub fn service(&self) -> Caller<'_> {
         Caller {
-            app: self,
-            user: None,
             role: Some("SERVICE"),
+            ..self.anonymous()
         }
     }
 
     pub fn analyst(&self) -> Caller<'_> {
         Caller {
-            app: self,
-            user: None,
             role: Some("ANALYST"),
+            ..self.anonymous()
         }
     }
 
@@ -213,12 +239,28 @@ pub struct Caller<'a> {
     pub app: &'a TestApp,
     user: Option<String>,
     role: Option<&'static str>,
+    token: Option<String>,
 }
 
 impl Caller<'_> {
     /// The claims as a socket's `connection_init` carries them.
     pub fn claims(&self) -> Value {
-        json!({ "devUser": self.user, "devRole": self.role })
+        json!({ "devUser": self.user, "devRole": self.role, "Authorization": self.token })
+    }
+
+    /// A request with the caller's headers.
+    pub fn post(&self, query: &str, variables: Value) -> reqwest::RequestBuilder {
+        let mut request = self.app.http.post(self.app.url());
+        if let Some(user) = &self.user {
+            request = request.header("X-Dev-User", user);
+        }
+        if let Some(role) = self.role {
+            request = request.header("X-Dev-Role", role);
+        }
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", token);
+        }
+        request.json(&json!({ "query": query, "variables": variables }))
     }
 
     /// The whole answer, its shape checked against the schema.
@@ -230,15 +272,7 @@ impl Caller<'_> {
 
     /// The whole answer, unless the connection fails.
     pub async fn try_ask(&self, query: &str, variables: Value) -> reqwest::Result<Value> {
-        let mut request = self.app.http.post(self.app.url());
-        if let Some(user) = &self.user {
-            request = request.header("X-Dev-User", user);
-        }
-        if let Some(role) = self.role {
-            request = request.header("X-Dev-Role", role);
-        }
-        let body = json!({ "query": query, "variables": variables });
-        request.json(&body).send().await?.json().await
+        self.post(query, variables).send().await?.json().await
     }
 
     /// The data of an answer without errors.

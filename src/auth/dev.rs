@@ -1,16 +1,16 @@
-//! Who is asking: in `--dev`, whoever they say they are.
+//! What callers say of themselves, in `--dev` only.
 //!
 //! Owns the reading of `X-Dev-User` and `X-Dev-Role`, and of `devUser` and `devRole` in a socket's `connection_init`.
-//! What a role may do is [`crate::graphql::access`]'s.
 
 use axum::http::HeaderMap;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::graphql::access::{Caller, Role};
 use crate::ids::UserId;
 
 /// What a development client says of itself.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct DevClaims {
     dev_user: Option<String>,
@@ -32,11 +32,13 @@ impl DevClaims {
     }
 
     /// From the payload of `connection_init`.
-    pub fn from_payload(payload: serde_json::Value) -> Result<DevClaims, String> {
-        match payload {
-            serde_json::Value::Null => Ok(DevClaims::default()),
-            payload => serde_json::from_value(payload).map_err(|error| format!("connection_init: {error}")),
-        }
+    pub fn from_payload(payload: &Map<String, Value>) -> Result<DevClaims, String> {
+        DevClaims::deserialize(payload).map_err(|error| format!("connection_init: {error}"))
+    }
+
+    /// Whether nothing was said.
+    pub fn is_empty(&self) -> bool {
+        *self == DevClaims::default()
     }
 
     /// The caller: a user without a role is a USER, nobody is ANONYMOUS.
@@ -48,18 +50,15 @@ impl DevClaims {
             .map_err(|bad| bad.to_string())?;
         let role = match (self.dev_role.as_deref(), &user) {
             (None, None) | (Some("ANONYMOUS"), None) => Role::Anonymous,
-            (None | Some("USER"), Some(_)) => Role::User,
-            (Some("ANALYST"), _) => Role::Analyst,
-            (Some("SERVICE"), _) => Role::Service,
-            (Some("ADMIN"), _) => Role::Admin,
-            (Some("USER"), None) => return Err("the role USER needs a user".into()),
+            (None, Some(_)) => Role::User,
             (Some("ANONYMOUS"), Some(_)) => return Err("the role ANONYMOUS has no user".into()),
-            (Some(role), _) => {
-                return Err(format!(
-                    "there is no role {role:?}; there are USER, ANALYST, SERVICE, ADMIN"
-                ));
-            }
+            (Some(role), _) => Role::trusted(role).ok_or_else(|| {
+                format!("there is no role {role:?}; there are USER, ANALYST, SERVICE, ADMIN")
+            })?,
         };
-        Ok(Caller { user, role })
+        match (role, &user) {
+            (Role::User, None) => Err("the role USER needs a user".into()),
+            _ => Ok(Caller { user, role }),
+        }
     }
 }

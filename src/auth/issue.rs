@@ -1,0 +1,164 @@
+//! Making tokens: for `tallyboard token`, and for `/dev/token`.
+//!
+//! Owns what such a token bears, which is what [`super::token`] asks for, and how long it may last.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use jsonwebtoken::{Algorithm, AlgorithmFamily, EncodingKey, Header, encode};
+use serde_json::{Map, Value};
+
+use super::token::Rules;
+use crate::graphql::access::Role;
+use crate::ids::UserId;
+
+/// The longest that a token may last. Nobody can take one back before.
+const MOST: TimeDelta = TimeDelta::days(3_660);
+
+/// Why no token was made.
+#[derive(Debug, thiserror::Error)]
+pub enum IssueError {
+    /// It would name nobody.
+    #[error("a token for the role USER names a user")]
+    NoUser,
+    /// The role is none that a token can give.
+    #[error("there is no role {0:?} to give; there are USER, ANALYST, SERVICE, ADMIN")]
+    Role(String),
+    /// The duration is none.
+    #[error("{0:?} is no duration of a token; 90s, 15m, 1h or 30d would be, up to {days}d", days = MOST.num_days())]
+    Duration(String),
+    /// What was given signs nothing.
+    #[error(
+        "the key signs nothing here: an RSA key of 2,048 bits at least, or a key on the curve P-256 in PKCS#8 would do \
+         (`openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048`, or `-algorithm EC -pkeyopt \
+         ec_paramgen_curve:P-256`)"
+    )]
+    Key,
+}
+
+/// What a token is to say.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    user: Option<UserId>,
+    role: Role,
+    lasts: TimeDelta,
+}
+
+impl Wanted {
+    /// For this user in this role, a USER if none is named, for so long.
+    pub fn new(user: Option<UserId>, role: Option<&str>, lasts: TimeDelta) -> Result<Wanted, IssueError> {
+        let role = match role {
+            None => Role::User,
+            Some(role) => Role::trusted(role).ok_or_else(|| IssueError::Role(role.to_owned()))?,
+        };
+        match (role, &user) {
+            (Role::User, None) => Err(IssueError::NoUser),
+            _ => Ok(Wanted { user, role, lasts }),
+        }
+    }
+
+    /// When a token made `now` expires.
+    pub fn expires_at(&self, now: DateTime<Utc>) -> DateTime<Utc> {
+        now + self.lasts
+    }
+}
+
+/// A duration as `90s`, `15m`, `1h` or `30d`.
+pub fn duration(text: &str) -> Result<TimeDelta, IssueError> {
+    let bad = || IssueError::Duration(text.to_owned());
+    let (number, unit) = text
+        .split_at_checked(text.len().saturating_sub(1))
+        .ok_or_else(bad)?;
+    let seconds: i64 = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return Err(bad()),
+    };
+    let number: u32 = number.parse().map_err(|_| bad())?;
+    let lasts = TimeDelta::try_seconds(i64::from(number) * seconds);
+    let fits = lasts.filter(|lasts| (TimeDelta::seconds(1)..=MOST).contains(lasts));
+    fits.ok_or_else(bad)
+}
+
+/// Makes tokens that a server with these rules takes, if it knows the key.
+pub struct Issuer {
+    key: EncodingKey,
+    algorithm: Algorithm,
+    kid: Option<String>,
+    rules: Rules,
+}
+
+impl Issuer {
+    /// By a secret.
+    pub fn new(secret: EncodingKey, rules: Rules) -> Issuer {
+        Issuer {
+            key: secret,
+            algorithm: Algorithm::HS256,
+            kid: None,
+            rules,
+        }
+    }
+
+    /// By a private key in PEM, RSA or P-256; `kid` names it, for servers that know several.
+    pub fn of_pem(pem: &[u8], kid: Option<String>, rules: Rules) -> Result<Issuer, IssueError> {
+        let key = EncodingKey::from_ec_pem(pem).or_else(|_| EncodingKey::from_rsa_pem(pem));
+        let key = key.map_err(|_| IssueError::Key)?;
+        let algorithm = match key.family() {
+            AlgorithmFamily::Ec => Algorithm::ES256,
+            _ => Algorithm::RS256,
+        };
+        Ok(Issuer {
+            key,
+            algorithm,
+            kid,
+            rules,
+        })
+    }
+
+    /// A token that begins `now`.
+    pub fn issue(&self, wanted: &Wanted, now: DateTime<Utc>) -> Result<String, IssueError> {
+        let mut claims = Map::new();
+        if let Some(user) = &wanted.user {
+            claims.insert(self.rules.user_claim.clone(), user.as_str().into());
+        }
+        claims.insert(self.rules.role_claim.clone(), wanted.role.name().into());
+        for (name, value) in [("iss", &self.rules.issuer), ("aud", &self.rules.audience)] {
+            if let Some(value) = value {
+                claims.insert(name.into(), value.as_str().into());
+            }
+        }
+        claims.insert("iat".into(), now.timestamp().into());
+        claims.insert("exp".into(), wanted.expires_at(now).timestamp().into());
+        let mut header = Header::new(self.algorithm);
+        header.kid = self.kid.clone();
+        encode(&header, &Value::Object(claims), &self.key).map_err(|_| IssueError::Key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_a_number_and_a_unit() {
+        assert_eq!(duration("90s").unwrap(), TimeDelta::seconds(90));
+        assert_eq!(duration("15m").unwrap(), TimeDelta::minutes(15));
+        assert_eq!(duration("1h").unwrap(), TimeDelta::hours(1));
+        assert_eq!(duration("3660d").unwrap(), MOST);
+        for bad in [
+            "",
+            "h",
+            "1",
+            "0s",
+            "-1h",
+            "1.5h",
+            "1 h",
+            "1w",
+            "1ü",
+            "3661d",
+            "99999999999d",
+        ] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}
