@@ -175,6 +175,7 @@ impl Settings {
         }
         within("analytics.keep_days", self.analytics.keep_days.into(), 1, 36_600)?;
         self.live.check()?;
+        self.graphql.check()?;
         self.auth.check()?;
         self.check_what_is_to_come()
     }
@@ -251,6 +252,34 @@ impl Live {
             1,
             300,
         )
+    }
+}
+
+impl GraphQl {
+    fn check(&self) -> Result<(), ConfigError> {
+        for (key, value, low, high) in [
+            ("graphql.max_body_bytes", self.max_body_bytes, 1_024, 64 << 20),
+            ("graphql.max_batch", self.max_batch, 1, 1_000),
+            ("graphql.max_tokens", self.max_tokens, 100, 1_000_000),
+            ("graphql.max_depth", self.max_depth, 2, 100),
+            ("graphql.max_fields", self.max_fields, 10, 100_000),
+            ("graphql.max_aliases", self.max_aliases, 0, 100_000),
+            ("graphql.max_directives", self.max_directives, 0, 100_000),
+            ("graphql.max_complexity", self.max_complexity, 100, 10_000_000),
+        ] {
+            within(key, value as i64, low, high)?;
+        }
+        match (self.persisted, self.documents_file.is_empty()) {
+            (Persisted::Only, true) => Err(ConfigError::unusable(
+                "graphql.documents_file",
+                "names the documents that graphql.persisted = \"only\" serves; set it",
+            )),
+            (Persisted::Off, false) => Err(ConfigError::unusable(
+                "graphql.documents_file",
+                "is of no use with graphql.persisted = \"off\"; leave it out, or set \"automatic\" or \"only\"",
+            )),
+            _ => Ok(()),
+        }
     }
 }
 

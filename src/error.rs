@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use async_graphql::{Pos, ServerError};
+use async_graphql::ServerError;
 
 use crate::auth::Refused;
 use crate::day::DateError;
@@ -26,8 +26,12 @@ pub enum Error {
     BadUserInput(String),
     /// What was asked for does not exist.
     NotFound(String),
+    /// A document was named that is not known here; the client sends it whole, as Apollo's protocol has it.
+    PersistedQueryNotFound,
     /// The store cannot answer now; the same request may succeed later.
     Unavailable(Unavailable),
+    /// There is no room at the moment.
+    Full(&'static str),
     /// A fault of ours.
     Internal(String),
 }
@@ -40,7 +44,8 @@ impl Error {
             Error::Forbidden(_) => "FORBIDDEN",
             Error::BadUserInput(_) => "BAD_USER_INPUT",
             Error::NotFound(_) => "NOT_FOUND",
-            Error::Unavailable(_) => "UNAVAILABLE",
+            Error::PersistedQueryNotFound => "PERSISTED_QUERY_NOT_FOUND",
+            Error::Unavailable(_) | Error::Full(_) => "UNAVAILABLE",
             Error::Internal(_) => "INTERNAL",
         }
     }
@@ -49,7 +54,10 @@ impl Error {
 impl Error {
     /// As the error of a whole request, of which nothing was executed.
     pub fn of_request(self) -> ServerError {
-        async_graphql::Error::from(self).into_server_error(Pos::default())
+        let error = async_graphql::Error::from(self);
+        let mut whole = ServerError::new(error.message, None);
+        whole.extensions = error.extensions;
+        whole
     }
 }
 
@@ -89,7 +97,8 @@ impl From<Error> for async_graphql::Error {
         let code = error.code();
         let message = match error {
             Error::Unauthenticated(what) => what.into_owned(),
-            Error::Forbidden(what) => what.to_owned(),
+            Error::Forbidden(what) | Error::Full(what) => what.to_owned(),
+            Error::PersistedQueryNotFound => "PersistedQueryNotFound".to_owned(), // clients compare it
             Error::BadUserInput(what) | Error::NotFound(what) => what,
             Error::Internal(cause) => {
                 // The id ties what the caller reports to what we logged, without showing our insides.

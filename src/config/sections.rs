@@ -32,6 +32,8 @@ pub struct Settings {
     pub analytics: Analytics,
     /// `[live]`
     pub live: Live,
+    /// `[graphql]`
+    pub graphql: GraphQl,
     /// `[auth]`
     pub auth: Auth,
 }
@@ -258,6 +260,46 @@ section! {
         /// How long a client may take nothing of what is sent before it is dropped.
         send_timeout_seconds: u64 = 10,
     }
+}
+
+section! {
+    /// What a request may ask.
+    GraphQl {
+        /// Whether the schema may be asked for.
+        introspection: bool = true,
+        /// Which documents are served.
+        persisted: Persisted = Persisted::Automatic,
+        /// A file with the documents that clients may name: JSON by their ids, or an Apollo manifest. Empty: none.
+        documents_file: String = String::new(),
+        /// The largest body of a request, in bytes.
+        max_body_bytes: usize = 1 << 20,
+        /// The most requests in one body.
+        max_batch: usize = 10,
+        /// The most tokens of a document.
+        max_tokens: usize = 5_000,
+        /// The deepest nesting of a document.
+        max_depth: usize = 15,
+        /// The most fields of a document, each counted as often as its fragment is spread.
+        max_fields: usize = 1_000,
+        /// The most fields of a document that are given another name.
+        max_aliases: usize = 200,
+        /// The most directives of a document.
+        max_directives: usize = 50,
+        /// The most that a document may select, in fields of the answer: those of a list count as often as it is long.
+        max_complexity: usize = 20_000,
+    }
+}
+
+/// Which documents are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Persisted {
+    /// Any, sent whole each time.
+    Off,
+    /// Any; what was sent with its hash may then be named by it.
+    Automatic,
+    /// Those of the list only.
+    Only,
 }
 
 section! {

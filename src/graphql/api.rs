@@ -9,29 +9,72 @@ use async_graphql::futures_util::stream::BoxStream;
 use async_graphql::{Data, Executor, Request, Response, ServerError, ServerResult};
 use futures::{StreamExt, stream};
 
-use super::{TallyboardSchema, defaults, document, root};
+use super::document::Amount;
+use super::persisted::Persisted;
+use super::{TallyboardSchema, defaults, root, tokens};
+use crate::config;
+use crate::error::Error;
 
 /// The API, ready to be executed; clones share it.
 #[derive(Clone)]
-pub struct Api(TallyboardSchema);
+pub struct Api {
+    schema: TallyboardSchema,
+    persisted: Persisted,
+    limits: Arc<config::GraphQl>,
+}
 
 impl Api {
     /// The API of a schema.
-    pub fn new(schema: TallyboardSchema) -> Api {
-        Api(schema)
+    pub fn new(schema: TallyboardSchema, persisted: Persisted, limits: config::GraphQl) -> Api {
+        Api {
+            schema,
+            persisted,
+            limits: Arc::new(limits),
+        }
     }
 
     /// The schema's text in the schema definition language.
     pub fn sdl(&self) -> String {
-        self.0.sdl()
+        self.schema.sdl()
+    }
+
+    /// Whether a request is one that is served, as far as its text tells; a document that it only names is put into it.
+    /// Whatever is executed has been here, and may have been before.
+    pub fn admit(&self, request: &mut Request) -> ServerResult<()> {
+        self.persisted.fill_in(request).map_err(Error::of_request)?;
+        match tokens::are_at_most(self.limits.max_tokens, &request.query) {
+            true => Ok(()),
+            false => Err(too_much("tokens", self.limits.max_tokens)),
+        }
+    }
+
+    /// What is done with every request before it is executed.
+    fn prepare(&self, request: &mut Request) -> ServerResult<()> {
+        self.admit(request)?;
+        if let Ok(document) = request.parsed_query() {
+            let amount = Amount::of(document);
+            for (what, asked, most) in [
+                ("fields", amount.fields, self.limits.max_fields),
+                ("aliases", amount.aliases, self.limits.max_aliases),
+                ("directives", amount.directives, self.limits.max_directives),
+            ] {
+                if asked > most {
+                    return Err(too_much(what, most));
+                }
+            }
+            if amount.introspection > 0 && !self.limits.introspection {
+                return Err(ServerError::new("this server does not show its schema", None));
+            }
+        }
+        defaults::fill_in(request)
     }
 
     /// Answers a query or a mutation.
     pub async fn execute(&self, mut request: Request) -> Response {
-        if let Err(error) = prepare(&mut request) {
+        if let Err(error) = self.prepare(&mut request) {
             return refusal(error);
         }
-        coded(self.0.execute(request).await)
+        coded(self.schema.execute(request).await)
     }
 
     /// Answers a subscription, again and again.
@@ -50,27 +93,25 @@ impl Executor for Api {
         mut request: Request,
         session_data: Option<Arc<Data>>,
     ) -> BoxStream<'static, Response> {
-        let prepared = prepare(&mut request).and_then(|()| root::leave_one_field(&mut request));
+        let prepared = self
+            .prepare(&mut request)
+            .and_then(|()| root::leave_one_field(&mut request));
         let typenames = match prepared {
             Ok(typenames) => typenames,
             Err(error) => return stream::once(async { refusal(error) }).boxed(),
         };
-        let answers = Executor::execute_stream(&self.0, request, session_data);
+        let answers = Executor::execute_stream(&self.schema, request, session_data);
         answers
             .map(move |answer| coded(root::with_typenames(answer, &typenames)))
             .boxed()
     }
 }
 
-/// What is done with every request before it is executed.
-fn prepare(request: &mut Request) -> ServerResult<()> {
-    if let Ok(document) = request.parsed_query()
-        && !document::is_bearable(document)
-    {
-        return Err(ServerError::new("the document selects too much", None));
-    }
-    defaults::fill_in(request);
-    Ok(())
+fn too_much(what: &str, most: usize) -> ServerError {
+    ServerError::new(
+        format!("the document has more than {most} {what}; ask in several requests"),
+        None,
+    )
 }
 
 fn refusal(error: ServerError) -> Response {

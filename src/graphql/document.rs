@@ -1,15 +1,12 @@
 //! What is asked of a document, before it is executed.
 //!
-//! Owns which of its operations is meant, and how large it is with its fragments spread out: a few lines of fragments that
+//! Owns which of its operations is meant, and how much it asks with its fragments spread out: a few lines of fragments that
 //! spread others twice are more than any server can walk through.
 
 use std::collections::HashMap;
 
 use async_graphql::Name;
 use async_graphql::parser::types::{ExecutableDocument, OperationDefinition, Selection, SelectionSet};
-
-/// The most fields and fragments that a document may have, each counted as often as it is spread.
-const MOST: usize = 10_000;
 
 /// The operation that a request means; `None` if the document has none of that name, or several and no name is given.
 pub fn chosen<'d>(document: &'d ExecutableDocument, name: Option<&str>) -> Option<&'d OperationDefinition> {
@@ -21,43 +18,90 @@ pub fn chosen<'d>(document: &'d ExecutableDocument, name: Option<&str>) -> Optio
     chosen.map(|(_, operation)| &operation.node)
 }
 
-/// Whether a document can be walked through. Takes time for what is written, not for what that spreads to.
-pub fn is_bearable(document: &ExecutableDocument) -> bool {
-    let mut sizes = HashMap::new();
-    let operations = document.operations.iter();
-    let sets =
-        operations.map(|(_, operation)| size(&operation.node.selection_set.node, document, &mut sizes));
-    sets.fold(0, usize::saturating_add) <= MOST
+/// How much a document asks, fragments counted as often as they are spread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Fields, and spreads of fragments.
+    pub fields: usize,
+    /// Fields with another name.
+    pub aliases: usize,
+    /// Directives.
+    pub directives: usize,
+    /// Questions about the schema.
+    pub introspection: usize,
 }
 
-/// `sizes` are those of the fragments that were seen; of one within itself, which validation refuses, none.
-fn size<'d>(
+impl Amount {
+    /// Of a document with all its operations. Takes time for what is written, not for what that spreads to.
+    pub fn of(document: &ExecutableDocument) -> Amount {
+        let mut known = HashMap::new();
+        let mut all = Amount::default();
+        for (_, operation) in document.operations.iter() {
+            let operation = &operation.node;
+            let variables = operation.variable_definitions.iter();
+            all.directives += operation.directives.len();
+            all.directives += variables
+                .map(|variable| variable.node.directives.len())
+                .sum::<usize>();
+            all.add(of_set(&operation.selection_set.node, document, &mut known));
+        }
+        all
+    }
+
+    fn add(&mut self, other: Amount) {
+        self.fields = self.fields.saturating_add(other.fields);
+        self.aliases = self.aliases.saturating_add(other.aliases);
+        self.directives = self.directives.saturating_add(other.directives);
+        self.introspection = self.introspection.saturating_add(other.introspection);
+    }
+}
+
+/// `known` are the amounts of the fragments that were seen; of one within itself, which validation refuses, nothing.
+fn of_set<'d>(
     set: &'d SelectionSet,
     document: &'d ExecutableDocument,
-    sizes: &mut HashMap<&'d Name, usize>,
-) -> usize {
-    let mut all: usize = 0;
+    known: &mut HashMap<&'d Name, Amount>,
+) -> Amount {
+    let mut all = Amount::default();
     for item in &set.items {
-        let inner = match &item.node {
-            Selection::Field(field) => size(&field.node.selection_set.node, document, sizes),
-            Selection::InlineFragment(inline) => size(&inline.node.selection_set.node, document, sizes),
-            Selection::FragmentSpread(spread) => {
-                let name = &spread.node.fragment_name.node;
-                match (sizes.get(name), document.fragments.get(name)) {
-                    (Some(&known), _) => known,
-                    (None, Some(fragment)) => {
-                        sizes.insert(name, 0);
-                        let spread = size(&fragment.node.selection_set.node, document, sizes);
-                        sizes.insert(name, spread);
-                        spread
-                    }
-                    (None, None) => 0,
-                }
+        all.fields = all.fields.saturating_add(1);
+        match &item.node {
+            Selection::Field(field) => {
+                all.aliases += usize::from(field.node.alias.is_some());
+                all.directives += field.node.directives.len();
+                all.introspection +=
+                    usize::from(matches!(field.node.name.node.as_str(), "__schema" | "__type"));
+                all.add(of_set(&field.node.selection_set.node, document, known));
             }
-        };
-        all = all.saturating_add(inner).saturating_add(1);
+            Selection::InlineFragment(inline) => {
+                all.directives += inline.node.directives.len();
+                all.add(of_set(&inline.node.selection_set.node, document, known));
+            }
+            Selection::FragmentSpread(spread) => {
+                all.directives += spread.node.directives.len();
+                all.add(of_fragment(&spread.node.fragment_name.node, document, known));
+            }
+        }
     }
     all
+}
+
+fn of_fragment<'d>(
+    name: &'d Name,
+    document: &'d ExecutableDocument,
+    known: &mut HashMap<&'d Name, Amount>,
+) -> Amount {
+    if let Some(&amount) = known.get(name) {
+        return amount;
+    }
+    let Some(fragment) = document.fragments.get(name) else {
+        return Amount::default();
+    };
+    known.insert(name, Amount::default());
+    let mut amount = of_set(&fragment.node.selection_set.node, document, known);
+    amount.directives += fragment.node.directives.len();
+    known.insert(name, amount);
+    amount
 }
 
 #[cfg(test)]
@@ -78,11 +122,22 @@ mod tests {
             );
             parse_query(text).unwrap()
         };
-        assert!(is_bearable(&doubling(5)));
-        assert!(!is_bearable(&doubling(40)));
-        assert!(is_bearable(
-            &parse_query("{ ...A } fragment A on Query { ...B } fragment B on Query { ...A }").unwrap()
-        ));
+        assert_eq!(Amount::of(&doubling(5)).fields, 95);
+        assert!(Amount::of(&doubling(40)).fields > 1 << 40);
+        assert_eq!(Amount::of(&doubling(100)).fields, usize::MAX);
+        let endless =
+            parse_query("{ ...A } fragment A on Query { ...B } fragment B on Query { ...A }").unwrap();
+        assert_eq!(Amount::of(&endless).fields, 3);
+    }
+
+    #[test]
+    fn aliases_and_directives_are_counted_wherever_they_stand() {
+        let document = parse_query(
+            "query A($v: Int @a) @b { x: y @c(d: 1) @e ...F @f ... @g { z: y } ...F }
+             fragment F on Query @h { w: y { v: u @i } }",
+        );
+        let amount = Amount::of(&document.unwrap());
+        assert_eq!((amount.aliases, amount.directives), (6, 10));
     }
 
     #[test]

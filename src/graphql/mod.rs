@@ -9,9 +9,11 @@ mod defaults;
 pub mod document;
 pub mod identity;
 pub mod page_info;
+pub mod persisted;
 mod root;
 pub mod scalars;
 pub mod shared;
+mod tokens;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use async_graphql::{Context, MergedObject, MergedSubscription, SDLExportOptions,
 use chrono::{DateTime, Utc};
 
 pub use api::Api;
+use persisted::Persisted;
 
 use crate::app::App;
 use crate::checkin::graphql::{CheckInMutation, CheckInQuery};
@@ -56,21 +59,22 @@ pub struct Subscription(BoardSubscription, PresenceSubscription, FiguresSubscrip
 /// The whole schema.
 pub type TallyboardSchema = Schema<Query, Mutation, Subscription>;
 
-/// Documents nested deeper than any sensible question are refused.
-const MAX_DEPTH: usize = 15;
-
 /// The API over an app, ready to be executed.
-pub fn api(app: Arc<App>) -> Api {
-    let schema = Schema::build(Query::default(), Mutation::default(), Subscription::default())
+pub fn api(app: Arc<App>, persisted: Persisted) -> Api {
+    let settings = app.settings.graphql.clone();
+    let mut schema = Schema::build(Query::default(), Mutation::default(), Subscription::default())
         .data(DataLoader::new(ProfileLoader(app.profiles.clone()), tokio::spawn).delay(Duration::ZERO))
         .data(Arc::new(DataLoader::new(
             PlaceLoader(app.boards.clone(), app.clock.clone()),
             tokio::spawn,
         )))
         .data(app)
-        .limit_depth(MAX_DEPTH)
-        .finish();
-    Api::new(schema)
+        .limit_depth(settings.max_depth)
+        .limit_complexity(settings.max_complexity);
+    if !settings.introspection {
+        schema = schema.disable_introspection().disable_suggestions();
+    }
+    Api::new(schema.finish(), persisted, settings)
 }
 
 /// The schema's text in the schema definition language.

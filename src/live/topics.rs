@@ -106,6 +106,9 @@ impl Topics {
 
     /// Begins what `request` asks for `caller`. The updates of a subscription go by themselves where there is a way.
     pub async fn ask(&self, mut request: Request, caller: &Caller, way: Option<Way>) -> Asked {
+        if let Err(error) = self.0.api.admit(&mut request) {
+            return Asked::Refused(errors_of(&Response::from_errors(vec![error])).into());
+        }
         let name = request.operation_name.clone();
         let document = match request.parsed_query() {
             Ok(document) => document.clone(),

@@ -5,6 +5,7 @@
 pub mod dev_only;
 pub mod doorway;
 pub mod metrics;
+pub mod over_http;
 pub mod router;
 pub mod sockets;
 
@@ -23,6 +24,7 @@ use crate::auth::{self, Identity};
 use crate::clock::Clock;
 use crate::config::{ConfigError, Settings};
 use crate::graphql;
+use crate::graphql::persisted::{ListError, Persisted};
 use crate::live::{self, Connections, Topics};
 use crate::presence::attendance;
 
@@ -55,6 +57,9 @@ pub enum ServeError {
         /// What the system says.
         cause: std::io::Error,
     },
+    /// The documents that clients may name cannot be read.
+    #[error(transparent)]
+    Documents(#[from] ListError),
     /// The app did not start.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -82,6 +87,7 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
     if !identity.has_keys() && !dev {
         return Err(ServeError::NoIdentity);
     }
+    let persisted = Persisted::open(&settings.graphql)?;
     let listen = settings.server.listen;
     if dev && !listen.ip().is_loopback() {
         return Err(ServeError::NotLoopback(listen));
@@ -116,7 +122,7 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
         drain,
         app.gauges.clone(),
     );
-    let topics = Topics::new(graphql::api(app.clone()), app.gauges.clone());
+    let topics = Topics::new(graphql::api(app.clone(), persisted), app.gauges.clone());
     let router = router::router(app.clone(), topics, connections.clone(), identity);
     let router = router.into_make_service_with_connect_info::<Peer>();
     let serving = axum::serve(Doorway(listener), router).with_graceful_shutdown(async move {

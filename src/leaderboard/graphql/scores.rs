@@ -105,8 +105,8 @@ impl SubmitScorePayload {
         let code = match &error {
             Error::NotFound(_) => RejectionCode::UnknownBoard,
             Error::Unauthenticated(_) | Error::Forbidden(_) => RejectionCode::Forbidden,
-            Error::BadUserInput(_) => RejectionCode::BadUserInput,
-            Error::Unavailable(_) | Error::Internal(_) => RejectionCode::Unavailable,
+            Error::BadUserInput(_) | Error::PersistedQueryNotFound => RejectionCode::BadUserInput,
+            Error::Unavailable(_) | Error::Full(_) | Error::Internal(_) => RejectionCode::Unavailable,
         };
         SubmitScorePayload::rejected(code, async_graphql::Error::from(error).message)
     }

@@ -8,7 +8,7 @@ mod samples;
 mod script;
 mod subscribe;
 
-pub use script::{Client, Script};
+pub use script::{Client, Script, home};
 
 /// A test for each client and promise: `clients::urql::it_comes_back_after_a_restart`.
 macro_rules! keeps {

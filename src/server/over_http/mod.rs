@@ -1,0 +1,164 @@
+//! GraphQL over HTTP, by the letter of <https://graphql.github.io/graphql-over-http/draft/>.
+//!
+//! Owns how a request becomes an execution of the schema and how its answer is sent; [`asked`] reads, [`media`] chooses the
+//! media type, [`answer`] writes. WebSockets are [`super::sockets`]', streams of answers [`crate::live::streams`]'.
+
+mod answer;
+mod asked;
+mod media;
+
+use async_graphql::Request;
+use async_graphql::parser::types::OperationType;
+use async_graphql_axum::GraphQLProtocol;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+
+use self::asked::Asked;
+use self::media::Media;
+use super::doorway::Peer;
+use super::router::Door;
+use super::sockets;
+use crate::auth::{Identified, Refused};
+use crate::error::Error;
+use crate::graphql::document::chosen;
+use crate::live::streams::{self, Spelling};
+
+/// `POST /graphql`: a request, or a batch of them, as JSON.
+pub async fn post(
+    State(door): State<Door>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let media = Media::wanted(&headers);
+    if !media::is_json(&headers) {
+        let reason = "send the request as application/json in UTF-8";
+        return answer::refused(media, StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
+    }
+    let limits = &door.app.settings.graphql;
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) => {
+            let reason = match rejection.status() {
+                StatusCode::PAYLOAD_TOO_LARGE => {
+                    format!("a request has at most {} bytes", limits.max_body_bytes)
+                }
+                _ => rejection.body_text(),
+            };
+            return answer::refused(media, rejection.status(), &reason);
+        }
+    };
+    match asked::in_body(&body, limits.max_batch) {
+        Ok(Asked::One(request)) => execute(&door, &headers, *request).await,
+        Ok(Asked::Batch(requests)) => execute_all(&door, &headers, requests).await,
+        Err(reason) => {
+            let reason = format!("the body is no GraphQL request: {reason}");
+            answer::refused(media, StatusCode::BAD_REQUEST, &reason)
+        }
+    }
+}
+
+/// `GET /graphql`: a WebSocket, or a query in a link.
+pub async fn query_or_socket(
+    State(door): State<Door>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    headers: HeaderMap,
+    uri: Uri,
+    protocol: Result<GraphQLProtocol, StatusCode>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
+    if let Ok(upgrade) = upgrade {
+        return sockets::take(door, peer, upgrade, protocol.ok());
+    }
+    let media = Media::wanted(&headers);
+    let mut request = match asked::in_link(&uri) {
+        Ok(request) => request,
+        Err(reason) => {
+            let reason = format!("the link is no GraphQL request: {reason}");
+            return answer::refused(media, StatusCode::BAD_REQUEST, &reason);
+        }
+    };
+    // Which operation it is must be known first, also where the document is only named.
+    if door.terms.topics.api().admit(&mut request).is_ok() && !changes_nothing(&mut request, &headers) {
+        let reason = "only queries may be sent by GET; send this by POST";
+        let mut refusal = answer::refused(media, StatusCode::METHOD_NOT_ALLOWED, reason);
+        refusal
+            .headers_mut()
+            .insert(header::ALLOW, HeaderValue::from_static("POST"));
+        return refusal;
+    }
+    execute(&door, &headers, request).await
+}
+
+/// A link must never change anything; to follow something changes nothing.
+fn changes_nothing(request: &mut Request, headers: &HeaderMap) -> bool {
+    let name = request.operation_name.clone();
+    let Ok(document) = request.parsed_query() else {
+        return true; // nor does what cannot be executed
+    };
+    match chosen(document, name.as_deref()).map(|operation| operation.ty) {
+        Some(OperationType::Mutation) => false,
+        Some(OperationType::Subscription) => Spelling::wanted(headers).is_some(),
+        Some(OperationType::Query) | None => true,
+    }
+}
+
+async fn execute(door: &Door, headers: &HeaderMap, request: Request) -> Response {
+    let media = Media::wanted(headers);
+    let identified = match door.terms.identity.of_headers(headers) {
+        Ok(identified) => identified,
+        Err(refused) => return turned_away(media, refused),
+    };
+    let Some(spelling) = Spelling::wanted(headers) else {
+        let api = door.terms.topics.api();
+        return answer::one(media, &api.execute(request.data(identified.caller)).await);
+    };
+    stream(door, media, spelling, request, identified)
+}
+
+fn stream(
+    door: &Door,
+    media: Media,
+    spelling: Spelling,
+    request: Request,
+    identified: Identified,
+) -> Response {
+    match door.connections.admit(spelling.name()) {
+        Some(connected) => streams::answer(spelling, request, identified, door.terms.clone(), connected),
+        None => {
+            let full = Error::Full("too many connections; try again later");
+            let refusal = answer::turned_away(media, StatusCode::SERVICE_UNAVAILABLE, full);
+            ([(header::RETRY_AFTER, "5")], refusal).into_response()
+        }
+    }
+}
+
+/// One after another: a client that sends them together may count on their order.
+async fn execute_all(door: &Door, headers: &HeaderMap, requests: Vec<Request>) -> Response {
+    let identified = match door.terms.identity.of_headers(headers) {
+        Ok(identified) => identified,
+        Err(refused) => return turned_away(Media::Json, refused),
+    };
+    let mut answers = Vec::with_capacity(requests.len());
+    for request in requests {
+        let request = request.data(identified.caller.clone());
+        answers.push(door.terms.topics.api().execute(request).await);
+    }
+    answer::batch(&answers)
+}
+
+/// The answer to whoever bears credentials that are no good.
+fn turned_away(media: Media, refused: Refused) -> Response {
+    let error = Error::from(refused);
+    if !matches!(error, Error::Unauthenticated(_)) {
+        return answer::turned_away(media, StatusCode::BAD_REQUEST, error);
+    }
+    // As RFC 6750 asks; why is said in the body.
+    let challenge = [(header::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")];
+    let refusal = answer::turned_away(media, StatusCode::UNAUTHORIZED, error);
+    (challenge, refusal).into_response()
+}
