@@ -2,11 +2,15 @@
 //!
 //! Owns what such a token bears, which is what [`super::token`] asks for, and how long it may last.
 
+use std::path::Path;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, EncodingKey, Header, encode};
 use serde_json::{Map, Value};
 
+use super::keys::Source;
 use super::token::Rules;
+use crate::config::{self, ConfigError};
 use crate::graphql::access::Role;
 use crate::ids::UserId;
 
@@ -32,6 +36,28 @@ pub enum IssueError {
          ec_paramgen_curve:P-256`)"
     )]
     Key,
+    /// There is none.
+    #[error(
+        "there is no key to sign with: set auth.jwt_secret_file, or give the private key of auth.jwt_key_file by \
+         --private-key FILE"
+    )]
+    NoKey,
+    /// Public keys sign nothing.
+    #[error(
+        "auth.jwt_key_file holds public keys, which sign nothing: give the private one by --private-key FILE"
+    )]
+    OnlyPublic,
+    /// The private key cannot be read.
+    #[error("{path} cannot be read: {cause}")]
+    File {
+        /// As given.
+        path: String,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+    /// The settings' key cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
 }
 
 /// What a token is to say.
@@ -97,6 +123,29 @@ impl Issuer {
             kid: None,
             rules,
         }
+    }
+
+    /// By the private key in a file, or by the secret of the settings if none is given.
+    pub async fn of_settings(
+        settings: &config::Auth,
+        private_key: Option<&Path>,
+        kid: Option<String>,
+    ) -> Result<Issuer, IssueError> {
+        let rules = Rules::from(settings);
+        if let Some(path) = private_key {
+            let pem = tokio::fs::read(path).await.map_err(|cause| IssueError::File {
+                path: path.display().to_string(),
+                cause,
+            })?;
+            return Issuer::of_pem(&pem, kid, rules);
+        }
+        let source = Source::named(settings).ok_or(IssueError::NoKey)?;
+        let first = source.load(&rules).await?.into_iter().next();
+        let secret = first.and_then(|key| key.signs).ok_or(IssueError::OnlyPublic)?;
+        Ok(Issuer {
+            kid,
+            ..Issuer::new(secret, rules)
+        })
     }
 
     /// By a private key in PEM, RSA or P-256; `kid` names it, for servers that know several.

@@ -80,6 +80,11 @@ impl Identity {
         self.0.source.is_some()
     }
 
+    /// The keys of the settings in words, one each, without what they are.
+    pub fn key_names(&self) -> Vec<String> {
+        self.keys().iter().map(ToString::to_string).collect()
+    }
+
     /// Whether callers may name themselves.
     pub fn is_dev(&self) -> bool {
         self.0.dev.is_some()
@@ -93,6 +98,12 @@ impl Identity {
     /// Who opens a socket with this payload of `connection_init`.
     pub fn of_payload(&self, payload: &Value) -> Result<Identified, Refused> {
         self.judged(Credentials::from_payload(payload, self.is_dev())?)
+    }
+
+    /// Whom a token names, now.
+    pub fn of_token(&self, token: &str) -> Result<Identified, Refused> {
+        let keys = self.keys();
+        token::judge(token, keys.iter().chain(&self.0.dev), &self.0.rules, self.now())
     }
 
     /// Waits until `identified` is no longer to be believed; for ever if nothing ends that.
@@ -115,14 +126,11 @@ impl Identity {
     }
 
     fn judged(&self, credentials: Credentials) -> Result<Identified, Refused> {
-        let token = match credentials {
-            Credentials::Nothing => return Ok(Identified::without_token(Caller::anonymous())),
-            Credentials::Said(caller) => return Ok(Identified::without_token(caller)),
-            Credentials::Token(token) => token,
-        };
-        let keys = self.keys();
-        let keys = keys.iter().chain(&self.0.dev);
-        token::judge(&token, keys, &self.0.rules, self.now())
+        match credentials {
+            Credentials::Nothing => Ok(Identified::without_token(Caller::anonymous())),
+            Credentials::Said(caller) => Ok(Identified::without_token(caller)),
+            Credentials::Token(token) => self.of_token(&token),
+        }
     }
 
     fn keys(&self) -> Arc<[Key]> {

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::metrics::Metrics;
-use super::{dev_only, sockets};
+use super::{dev_only, dev_token, sockets};
 use crate::app::App;
 use crate::auth::{Identity, Refused};
 use crate::error::Error;
@@ -55,7 +55,9 @@ pub fn router(app: Arc<App>, topics: Topics, connections: Connections, identity:
         )
         .layer(DefaultBodyLimit::max(MAX_BODY));
     let routes = match identity.is_dev() {
-        true => routes.layer(middleware::from_fn(dev_only::guard)),
+        true => routes
+            .merge(dev_token::route())
+            .layer(middleware::from_fn(dev_only::guard)),
         false => routes,
     };
     routes.with_state(Door {

@@ -18,6 +18,7 @@ mod harness;
 mod heat;
 mod identity;
 mod imports;
+mod issuing;
 mod live;
 mod live_faults;
 mod live_model;

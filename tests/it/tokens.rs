@@ -74,7 +74,7 @@ async fn refused(caller: &Caller<'_>, what: &str) {
     for accept in [
         "application/json",
         "text/event-stream",
-        "multipart/mixed;subscriptionSpec=1.0",
+        "multipart/mixed;boundary=graphql;subscriptionSpec=1.0",
     ] {
         for query in [VIEWER, TOP] {
             let request = caller.post(query, json!({})).header("Accept", accept);
@@ -463,7 +463,10 @@ async fn when_a_token_expires_its_sockets_and_streams_end() {
         sockets.push(wire);
     }
     let mut streams = Vec::new();
-    for accept in ["text/event-stream", "multipart/mixed;subscriptionSpec=1.0"] {
+    for accept in [
+        "text/event-stream",
+        "multipart/mixed;boundary=graphql;subscriptionSpec=1.0",
+    ] {
         let mut stream = short
             .post(TOP, json!({}))
             .header("Accept", accept)
