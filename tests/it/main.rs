@@ -3,6 +3,7 @@
 //! [`harness`] starts servers and speaks to them; each other file is a feature, its tests named by what they promise.
 #![cfg(test)]
 
+mod access;
 mod batches;
 mod board_model;
 mod boards;
