@@ -49,7 +49,9 @@ impl Error {
 impl Error {
     /// As the error of a whole request, of which nothing was executed.
     pub fn of_request(self) -> ServerError {
-        async_graphql::Error::from(self).into_server_error(Pos::default())
+        let mut error = async_graphql::Error::from(self).into_server_error(Pos::default());
+        error.locations.clear();
+        error
     }
 }
 

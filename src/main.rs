@@ -14,7 +14,8 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clap::{Args, Parser, Subcommand};
 use tallyboard::app::{App, Backing};
 use tallyboard::auth::Identity;
-use tallyboard::auth::issue::{self, Issuer};
+use tallyboard::auth::issue::Issuer;
+use tallyboard::auth::wanted;
 use tallyboard::clock::Clock;
 use tallyboard::config::{Overrides, Settings};
 use tallyboard::figures::roster::{self, Wanted};
@@ -140,7 +141,7 @@ struct TokenArgs {
     #[arg(long, default_value = "USER")]
     role: String,
     /// How long it lasts, such as 90s, 15m, 1h or 30d.
-    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = issue::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = wanted::duration)]
     expires_in: TimeDelta,
     /// Sign with this private key, RSA or P-256 in PEM, instead of the secret of the settings.
     #[arg(long, value_name = "FILE")]
@@ -257,7 +258,7 @@ async fn serve(common: &Common, listen: Option<SocketAddr>) -> Result<(), Failur
 async fn token(args: TokenArgs) -> Result<(), Failure> {
     let settings = args.common.settings(None)?;
     let user = args.user.as_deref().map(UserId::parse).transpose()?;
-    let wanted = issue::Wanted::new(user, Some(&args.role), args.expires_in)?;
+    let wanted = wanted::Wanted::new(user, Some(&args.role), args.expires_in)?;
     let issuer = Issuer::of_settings(&settings.auth, args.private_key.as_deref(), args.kid).await?;
     let clock = args.common.clock();
     let token = issuer.issue(&wanted, clock.now())?;

@@ -1,21 +1,17 @@
 //! Making tokens: for `tallyboard token`, and for `/dev/token`.
 //!
-//! Owns what such a token bears, which is what [`super::token`] asks for, and how long it may last.
+//! Owns with which key, and what the token bears: what [`super::token`] asks for.
 
 use std::path::Path;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, EncodingKey, Header, encode};
 use serde_json::{Map, Value};
 
 use super::keys::Source;
 use super::token::Rules;
+use super::wanted::{MOST, Wanted};
 use crate::config::{self, ConfigError};
-use crate::graphql::access::Role;
-use crate::ids::UserId;
-
-/// The longest that a token may last. Nobody can take one back before.
-const MOST: TimeDelta = TimeDelta::days(3_660);
 
 /// Why no token was made.
 #[derive(Debug, thiserror::Error)]
@@ -58,52 +54,6 @@ pub enum IssueError {
     /// The settings' key cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-}
-
-/// What a token is to say.
-#[derive(Debug, Clone)]
-pub struct Wanted {
-    user: Option<UserId>,
-    role: Role,
-    lasts: TimeDelta,
-}
-
-impl Wanted {
-    /// For this user in this role, a USER if none is named, for so long.
-    pub fn new(user: Option<UserId>, role: Option<&str>, lasts: TimeDelta) -> Result<Wanted, IssueError> {
-        let role = match role {
-            None => Role::User,
-            Some(role) => Role::trusted(role).ok_or_else(|| IssueError::Role(role.to_owned()))?,
-        };
-        match (role, &user) {
-            (Role::User, None) => Err(IssueError::NoUser),
-            _ => Ok(Wanted { user, role, lasts }),
-        }
-    }
-
-    /// When a token made `now` expires.
-    pub fn expires_at(&self, now: DateTime<Utc>) -> DateTime<Utc> {
-        now + self.lasts
-    }
-}
-
-/// A duration as `90s`, `15m`, `1h` or `30d`.
-pub fn duration(text: &str) -> Result<TimeDelta, IssueError> {
-    let bad = || IssueError::Duration(text.to_owned());
-    let (number, unit) = text
-        .split_at_checked(text.len().saturating_sub(1))
-        .ok_or_else(bad)?;
-    let seconds: i64 = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        _ => return Err(bad()),
-    };
-    let number: u32 = number.parse().map_err(|_| bad())?;
-    let lasts = TimeDelta::try_seconds(i64::from(number) * seconds);
-    let fits = lasts.filter(|lasts| (TimeDelta::seconds(1)..=MOST).contains(lasts));
-    fits.ok_or_else(bad)
 }
 
 /// Makes tokens that a server with these rules takes, if it knows the key.
@@ -167,10 +117,10 @@ impl Issuer {
     /// A token that begins `now`.
     pub fn issue(&self, wanted: &Wanted, now: DateTime<Utc>) -> Result<String, IssueError> {
         let mut claims = Map::new();
-        if let Some(user) = &wanted.user {
+        if let Some(user) = wanted.user() {
             claims.insert(self.rules.user_claim.clone(), user.as_str().into());
         }
-        claims.insert(self.rules.role_claim.clone(), wanted.role.name().into());
+        claims.insert(self.rules.role_claim.clone(), wanted.role().name().into());
         for (name, value) in [("iss", &self.rules.issuer), ("aud", &self.rules.audience)] {
             if let Some(value) = value {
                 claims.insert(name.into(), value.as_str().into());
@@ -181,33 +131,5 @@ impl Issuer {
         let mut header = Header::new(self.algorithm);
         header.kid = self.kid.clone();
         encode(&header, &Value::Object(claims), &self.key).map_err(|_| IssueError::Key)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_duration_is_a_number_and_a_unit() {
-        assert_eq!(duration("90s").unwrap(), TimeDelta::seconds(90));
-        assert_eq!(duration("15m").unwrap(), TimeDelta::minutes(15));
-        assert_eq!(duration("1h").unwrap(), TimeDelta::hours(1));
-        assert_eq!(duration("3660d").unwrap(), MOST);
-        for bad in [
-            "",
-            "h",
-            "1",
-            "0s",
-            "-1h",
-            "1.5h",
-            "1 h",
-            "1w",
-            "1ü",
-            "3661d",
-            "99999999999d",
-        ] {
-            assert!(duration(bad).is_err(), "{bad}");
-        }
     }
 }

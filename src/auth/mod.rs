@@ -1,7 +1,7 @@
 //! Who is asking: whoever a token names, or in `--dev` whoever callers say they are.
 //!
 //! Read in this order: [`credentials`] (what a request or a `connection_init` bears), [`keys`] (which keys are believed,
-//! and their reloading), [`token`] (what makes a token good and whom it names), [`issue`] (making one), [`dev`]. What a
+//! and their reloading), [`token`] (what makes a token good and whom it names), [`issue`] (making one, as [`wanted`]), [`dev`]. What a
 //! role may do is [`crate::graphql::access`]'s.
 
 pub mod credentials;
@@ -9,8 +9,10 @@ pub mod dev;
 pub mod issue;
 pub mod keys;
 mod public;
+mod refused;
 mod reload;
 pub mod token;
+pub mod wanted;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -25,8 +27,9 @@ use crate::random;
 use credentials::Credentials;
 use issue::Issuer;
 use keys::{Key, Source};
+pub use refused::Refused;
 pub use reload::keep;
-pub use token::{Refused, Rules};
+pub use token::Rules;
 
 /// Tells callers apart; clones share it.
 #[derive(Clone)]

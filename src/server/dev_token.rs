@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::router::Door;
 use crate::auth::Identity;
-use crate::auth::issue::{Wanted, duration};
+use crate::auth::wanted::{Wanted, duration};
 use crate::ids::UserId;
 
 /// How long a token lasts unless told otherwise.

@@ -287,6 +287,25 @@ fn every_field_of_the_roots_declares_who_may_ask_it_and_says_so_in_words() {
     }
 }
 
+#[test]
+fn the_page_on_access_knows_every_rule_and_every_setting() {
+    let page = include_str!("../../docs/auth.md");
+    for rule in rules_in_words().keys() {
+        assert!(
+            page.contains(&format!("| `{rule}` |")),
+            "{rule} is not in docs/auth.md"
+        );
+    }
+    let settings = serde_json::to_value(tallyboard::config::Auth::default()).unwrap();
+    for key in settings.as_object().unwrap().keys() {
+        let named = [format!("`{key}`"), format!("`auth.{key}`")];
+        assert!(
+            named.iter().any(|key| page.contains(key)),
+            "{key} is not in docs/auth.md"
+        );
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_role_gets_from_every_field_what_its_rule_says_about_oneself_and_about_others() {
     let rules = declared();
