@@ -79,3 +79,28 @@ impl Clock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_can_wait_for_an_instant_by_any_clock() {
+        let start = DateTime::from_timestamp_millis(1_000).unwrap();
+        for clock in [Clock::wall(), Clock::started_at(start)] {
+            let at = clock.now() + TimeDelta::milliseconds(20);
+            assert!(clock.until(at).now_or_never().is_none());
+            clock.until(at).await;
+            assert!(clock.now() >= at);
+            clock.until(start).await; // long ago
+        }
+        let clock = Clock::manual(start);
+        let later = start + TimeDelta::hours(1);
+        assert!(clock.until(later).now_or_never().is_none());
+        tokio::join!(clock.until(later), async { clock.set(later) });
+        assert!(clock.until(DateTime::<Utc>::MAX_UTC).now_or_never().is_none());
+    }
+}

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use async_graphql::ServerError;
+use async_graphql::{Pos, ServerError};
 
 use crate::auth::Refused;
 use crate::day::DateError;
@@ -54,10 +54,9 @@ impl Error {
 impl Error {
     /// As the error of a whole request, of which nothing was executed.
     pub fn of_request(self) -> ServerError {
-        let error = async_graphql::Error::from(self);
-        let mut whole = ServerError::new(error.message, None);
-        whole.extensions = error.extensions;
-        whole
+        let mut error = async_graphql::Error::from(self).into_server_error(Pos::default());
+        error.locations.clear();
+        error
     }
 }
 

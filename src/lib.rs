@@ -2,7 +2,8 @@
 //!
 //! Read in this order: [`day`] (when is a date), [`keyspace`] (where a user's data lives), one feature, say
 //! [`leaderboard`] (its rules, its scripts, its GraphQL face), then [`live`] (how a change reaches those who watch),
-//! [`server`] (the door) and [`app`] (the wiring). `docs/ARCHITECTURE.md` walks a request through these files.
+//! [`server`] (the door), [`auth`] (who is asking) and [`app`] (the wiring). `docs/ARCHITECTURE.md` walks a request
+//! through these files.
 
 pub mod app;
 pub mod auth;

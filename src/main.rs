@@ -1,4 +1,4 @@
-//! The command line: `serve`, `schema`, `config check`, `import check-ins`, `import scores`, `export users`.
+//! The command line: `serve`, `token`, `schema`, `config check`, `import check-ins`, `import scores`, `export users`.
 //!
 //! Owns flags, what goes to standard output and how the process ends. Logs go to standard error.
 #![allow(clippy::print_stderr)] // the program's own output
@@ -10,13 +10,17 @@ use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clap::{Args, Parser, Subcommand};
 use tallyboard::app::{App, Backing};
+use tallyboard::auth::Identity;
+use tallyboard::auth::issue::Issuer;
+use tallyboard::auth::wanted;
 use tallyboard::clock::Clock;
 use tallyboard::config::{Overrides, Settings};
 use tallyboard::figures::roster::{self, Wanted};
 use tallyboard::figures::{Activity, DayMatch};
+use tallyboard::ids::UserId;
 use tallyboard::import::{self, Summary};
 use tallyboard::leaderboard::{Board, Boards, TieBreak};
 use tallyboard::{day, graphql, server};
@@ -36,7 +40,7 @@ enum Command {
     ///
     /// Prints `listening on http://ADDRESS:PORT` on standard output when it is ready; its logs go to standard error.
     /// SIGINT (Ctrl-C) and SIGTERM stop it in order. Without redis.url it keeps its data in a private Redis in the data
-    /// directory. There is no way to sign in yet, so it needs --dev.
+    /// directory. Callers are told apart by tokens, whose key is set in [auth]; without one it serves in --dev only.
     Serve {
         #[command(flatten)]
         common: Common,
@@ -44,6 +48,11 @@ enum Command {
         #[arg(long, value_name = "ADDRESS")]
         listen: Option<SocketAddr>,
     },
+    /// Make a token that says who is calling, and print it.
+    ///
+    /// It is signed with the secret of the settings (auth.jwt_secret or auth.jwt_secret_file), or with a private key in
+    /// PEM. Send it as `Authorization: Bearer TOKEN`. Nobody can take a token back before it expires.
+    Token(TokenArgs),
     /// Print the GraphQL schema (SDL).
     Schema,
     /// Check the configuration.
@@ -122,6 +131,28 @@ enum ExportCommand {
     },
 }
 
+/// Flags of `token`.
+#[derive(Args)]
+struct TokenArgs {
+    /// The user that it names; only ANALYST, SERVICE and ADMIN need not be one.
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// What it is trusted with: USER, ANALYST, SERVICE or ADMIN.
+    #[arg(long, default_value = "USER")]
+    role: String,
+    /// How long it lasts, such as 90s, 15m, 1h or 30d.
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = wanted::duration)]
+    expires_in: TimeDelta,
+    /// Sign with this private key, RSA or P-256 in PEM, instead of the secret of the settings.
+    #[arg(long, value_name = "FILE")]
+    private_key: Option<PathBuf>,
+    /// Say that the key is the one of this name, for a JWKS with several.
+    #[arg(long, value_name = "NAME")]
+    kid: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
 /// Flags of all commands that use the configuration.
 #[derive(Args)]
 struct Common {
@@ -177,8 +208,9 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve { common, listen } => serve(&common, listen).await,
+        Command::Token(args) => token(args).await,
         Command::Schema => say(&graphql::sdl()),
-        Command::Config(ConfigCommand::Check { common }) => check(&common),
+        Command::Config(ConfigCommand::Check { common }) => check(&common).await,
         Command::Export(ExportCommand::Users {
             from,
             to,
@@ -223,6 +255,22 @@ async fn serve(common: &Common, listen: Option<SocketAddr>) -> Result<(), Failur
     said
 }
 
+async fn token(args: TokenArgs) -> Result<(), Failure> {
+    let settings = args.common.settings(None)?;
+    let user = args.user.as_deref().map(UserId::parse).transpose()?;
+    let wanted = wanted::Wanted::new(user, Some(&args.role), args.expires_in)?;
+    let issuer = Issuer::of_settings(&settings.auth, args.private_key.as_deref(), args.kid).await?;
+    let clock = args.common.clock();
+    let token = issuer.issue(&wanted, clock.now())?;
+    let identity = Identity::open(&settings.auth, clock, false).await?;
+    if identity.has_keys()
+        && let Err(why) = identity.of_token(&token)
+    {
+        return Err(format!("a server with these settings would refuse it: {why}").into());
+    }
+    say(&format!("{token}\n"))
+}
+
 /// Puts `text` on standard output. Whoever reads that may have gone.
 fn say(text: &str) -> Result<(), Failure> {
     let mut output = std::io::stdout().lock();
@@ -242,8 +290,9 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-fn check(common: &Common) -> Result<(), Failure> {
+async fn check(common: &Common) -> Result<(), Failure> {
     let settings = common.settings(None)?;
+    let identity = Identity::open(&settings.auth, common.clock(), false).await?;
     let (zone, boards) = (settings.zone()?, Boards::plan(&settings)?);
     let source = common
         .config
@@ -255,6 +304,10 @@ fn check(common: &Common) -> Result<(), Failure> {
         zone.name(),
         zone.starts_at().format("%H:%M")
     );
+    text += &match identity.key_names() {
+        keys if keys.is_empty() => "tokens: no key, so it serves in --dev only\n".into(),
+        keys => format!("tokens: {}\n", keys.join(", ")),
+    };
     if boards.iter().next().is_none() {
         text += "boards: none\n";
     }

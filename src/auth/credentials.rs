@@ -7,8 +7,8 @@
 use axum::http::{HeaderMap, header};
 use serde_json::{Map, Value};
 
+use super::Refused;
 use super::dev::DevClaims;
-use super::token::Refused;
 use crate::graphql::access::Caller;
 
 /// What was found.

@@ -1,17 +1,17 @@
 //! Making tokens: for `tallyboard token`, and for `/dev/token`.
 //!
-//! Owns what such a token bears, which is what [`super::token`] asks for, and how long it may last.
+//! Owns with which key, and what the token bears: what [`super::token`] asks for.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, EncodingKey, Header, encode};
 use serde_json::{Map, Value};
 
+use super::keys::Source;
 use super::token::Rules;
-use crate::graphql::access::Role;
-use crate::ids::UserId;
-
-/// The longest that a token may last. Nobody can take one back before.
-const MOST: TimeDelta = TimeDelta::days(3_660);
+use super::wanted::{MOST, Wanted};
+use crate::config::{self, ConfigError};
 
 /// Why no token was made.
 #[derive(Debug, thiserror::Error)]
@@ -32,52 +32,28 @@ pub enum IssueError {
          ec_paramgen_curve:P-256`)"
     )]
     Key,
-}
-
-/// What a token is to say.
-#[derive(Debug, Clone)]
-pub struct Wanted {
-    user: Option<UserId>,
-    role: Role,
-    lasts: TimeDelta,
-}
-
-impl Wanted {
-    /// For this user in this role, a USER if none is named, for so long.
-    pub fn new(user: Option<UserId>, role: Option<&str>, lasts: TimeDelta) -> Result<Wanted, IssueError> {
-        let role = match role {
-            None => Role::User,
-            Some(role) => Role::trusted(role).ok_or_else(|| IssueError::Role(role.to_owned()))?,
-        };
-        match (role, &user) {
-            (Role::User, None) => Err(IssueError::NoUser),
-            _ => Ok(Wanted { user, role, lasts }),
-        }
-    }
-
-    /// When a token made `now` expires.
-    pub fn expires_at(&self, now: DateTime<Utc>) -> DateTime<Utc> {
-        now + self.lasts
-    }
-}
-
-/// A duration as `90s`, `15m`, `1h` or `30d`.
-pub fn duration(text: &str) -> Result<TimeDelta, IssueError> {
-    let bad = || IssueError::Duration(text.to_owned());
-    let (number, unit) = text
-        .split_at_checked(text.len().saturating_sub(1))
-        .ok_or_else(bad)?;
-    let seconds: i64 = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        _ => return Err(bad()),
-    };
-    let number: u32 = number.parse().map_err(|_| bad())?;
-    let lasts = TimeDelta::try_seconds(i64::from(number) * seconds);
-    let fits = lasts.filter(|lasts| (TimeDelta::seconds(1)..=MOST).contains(lasts));
-    fits.ok_or_else(bad)
+    /// There is none.
+    #[error(
+        "there is no key to sign with: set auth.jwt_secret_file, or give the private key of auth.jwt_key_file by \
+         --private-key FILE"
+    )]
+    NoKey,
+    /// Public keys sign nothing.
+    #[error(
+        "auth.jwt_key_file holds public keys, which sign nothing: give the private one by --private-key FILE"
+    )]
+    OnlyPublic,
+    /// The private key cannot be read.
+    #[error("{path} cannot be read: {cause}")]
+    File {
+        /// As given.
+        path: String,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+    /// The settings' key cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
 }
 
 /// Makes tokens that a server with these rules takes, if it knows the key.
@@ -99,6 +75,29 @@ impl Issuer {
         }
     }
 
+    /// By the private key in a file, or by the secret of the settings if none is given.
+    pub async fn of_settings(
+        settings: &config::Auth,
+        private_key: Option<&Path>,
+        kid: Option<String>,
+    ) -> Result<Issuer, IssueError> {
+        let rules = Rules::from(settings);
+        if let Some(path) = private_key {
+            let pem = tokio::fs::read(path).await.map_err(|cause| IssueError::File {
+                path: path.display().to_string(),
+                cause,
+            })?;
+            return Issuer::of_pem(&pem, kid, rules);
+        }
+        let source = Source::named(settings).ok_or(IssueError::NoKey)?;
+        let first = source.load(&rules).await?.into_iter().next();
+        let secret = first.and_then(|key| key.signs).ok_or(IssueError::OnlyPublic)?;
+        Ok(Issuer {
+            kid,
+            ..Issuer::new(secret, rules)
+        })
+    }
+
     /// By a private key in PEM, RSA or P-256; `kid` names it, for servers that know several.
     pub fn of_pem(pem: &[u8], kid: Option<String>, rules: Rules) -> Result<Issuer, IssueError> {
         let key = EncodingKey::from_ec_pem(pem).or_else(|_| EncodingKey::from_rsa_pem(pem));
@@ -118,10 +117,10 @@ impl Issuer {
     /// A token that begins `now`.
     pub fn issue(&self, wanted: &Wanted, now: DateTime<Utc>) -> Result<String, IssueError> {
         let mut claims = Map::new();
-        if let Some(user) = &wanted.user {
+        if let Some(user) = wanted.user() {
             claims.insert(self.rules.user_claim.clone(), user.as_str().into());
         }
-        claims.insert(self.rules.role_claim.clone(), wanted.role.name().into());
+        claims.insert(self.rules.role_claim.clone(), wanted.role().name().into());
         for (name, value) in [("iss", &self.rules.issuer), ("aud", &self.rules.audience)] {
             if let Some(value) = value {
                 claims.insert(name.into(), value.as_str().into());
@@ -132,33 +131,5 @@ impl Issuer {
         let mut header = Header::new(self.algorithm);
         header.kid = self.kid.clone();
         encode(&header, &Value::Object(claims), &self.key).map_err(|_| IssueError::Key)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_duration_is_a_number_and_a_unit() {
-        assert_eq!(duration("90s").unwrap(), TimeDelta::seconds(90));
-        assert_eq!(duration("15m").unwrap(), TimeDelta::minutes(15));
-        assert_eq!(duration("1h").unwrap(), TimeDelta::hours(1));
-        assert_eq!(duration("3660d").unwrap(), MOST);
-        for bad in [
-            "",
-            "h",
-            "1",
-            "0s",
-            "-1h",
-            "1.5h",
-            "1 h",
-            "1w",
-            "1ü",
-            "3661d",
-            "99999999999d",
-        ] {
-            assert!(duration(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -3,6 +3,7 @@
 //! Owns how settings name keys and how secrets are read; public keys are read in `public.rs`. A key knows its algorithm, so
 //! a token never chooses one: what is signed by HS256 with somebody's public key finds no key here.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Validation};
@@ -69,6 +70,15 @@ impl Key {
             _ => true,
         };
         self.algorithm == algorithm && named
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kid {
+            Some(kid) => write!(f, "{:?} ({kid})", self.algorithm),
+            None => write!(f, "{:?}", self.algorithm),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who is asking: whoever a token names, or in `--dev` whoever callers say they are.
 //!
 //! Read in this order: [`credentials`] (what a request or a `connection_init` bears), [`keys`] (which keys are believed,
-//! and their reloading), [`token`] (what makes a token good and whom it names), [`issue`] (making one), [`dev`]. What a
+//! and their reloading), [`token`] (what makes a token good and whom it names), [`issue`] (making one, as [`wanted`]), [`dev`]. What a
 //! role may do is [`crate::graphql::access`]'s.
 
 pub mod credentials;
@@ -9,8 +9,10 @@ pub mod dev;
 pub mod issue;
 pub mod keys;
 mod public;
+mod refused;
 mod reload;
 pub mod token;
+pub mod wanted;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -25,8 +27,9 @@ use crate::random;
 use credentials::Credentials;
 use issue::Issuer;
 use keys::{Key, Source};
+pub use refused::Refused;
 pub use reload::keep;
-pub use token::{Refused, Rules};
+pub use token::Rules;
 
 /// Tells callers apart; clones share it.
 #[derive(Clone)]
@@ -80,6 +83,11 @@ impl Identity {
         self.0.source.is_some()
     }
 
+    /// The keys of the settings in words, one each, without what they are.
+    pub fn key_names(&self) -> Vec<String> {
+        self.keys().iter().map(ToString::to_string).collect()
+    }
+
     /// Whether callers may name themselves.
     pub fn is_dev(&self) -> bool {
         self.0.dev.is_some()
@@ -93,6 +101,12 @@ impl Identity {
     /// Who opens a socket with this payload of `connection_init`.
     pub fn of_payload(&self, payload: &Value) -> Result<Identified, Refused> {
         self.judged(Credentials::from_payload(payload, self.is_dev())?)
+    }
+
+    /// Whom a token names, now.
+    pub fn of_token(&self, token: &str) -> Result<Identified, Refused> {
+        let keys = self.keys();
+        token::judge(token, keys.iter().chain(&self.0.dev), &self.0.rules, self.now())
     }
 
     /// Waits until `identified` is no longer to be believed; for ever if nothing ends that.
@@ -115,14 +129,11 @@ impl Identity {
     }
 
     fn judged(&self, credentials: Credentials) -> Result<Identified, Refused> {
-        let token = match credentials {
-            Credentials::Nothing => return Ok(Identified::without_token(Caller::anonymous())),
-            Credentials::Said(caller) => return Ok(Identified::without_token(caller)),
-            Credentials::Token(token) => token,
-        };
-        let keys = self.keys();
-        let keys = keys.iter().chain(&self.0.dev);
-        token::judge(&token, keys, &self.0.rules, self.now())
+        match credentials {
+            Credentials::Nothing => Ok(Identified::without_token(Caller::anonymous())),
+            Credentials::Said(caller) => Ok(Identified::without_token(caller)),
+            Credentials::Token(token) => self.of_token(&token),
+        }
     }
 
     fn keys(&self) -> Arc<[Key]> {

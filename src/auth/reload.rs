@@ -23,22 +23,23 @@ pub async fn keep(identity: Identity) {
     else {
         return;
     };
-    // Its start has read it already; should it have changed since, that is only noticed by the next look.
-    let mut known = tokio::fs::read(path).await.ok();
+    // The first look reads it once more: it may have changed since the start has read it.
+    let mut known = None;
     loop {
-        sleep(LOOK).await;
-        let found = tokio::fs::read(path).await.ok();
-        if found == known {
-            continue;
-        }
-        match source.load(&identity.0.rules).await {
-            Ok(keys) => {
-                let many = keys.len();
-                tracing::info!(path = %path.display(), many, "keys read anew");
-                *identity.0.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::from(keys);
+        let found = tokio::fs::read(path).await.map_err(|error| error.kind());
+        if known.as_ref() != Some(&found) {
+            match source.load(&identity.0.rules).await {
+                Ok(keys) => {
+                    if known.is_some() {
+                        let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
+                        tracing::info!(path = %path.display(), keys = names.join(", "), "keys read anew");
+                    }
+                    *identity.0.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::from(keys);
+                }
+                Err(error) => tracing::warn!(%error, "the keys that are known stay in force"),
             }
-            Err(error) => tracing::warn!(%error, "the keys that are known stay in force"),
+            known = Some(found);
         }
-        known = found;
+        sleep(LOOK).await;
     }
 }

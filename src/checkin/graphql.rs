@@ -10,6 +10,7 @@ use super::calendar;
 use super::wallet::Change;
 use crate::day::{Month, Zone};
 use crate::error::Error;
+use crate::graphql::rules::{Askers, allowed};
 use crate::graphql::scalars::{CalendarMonth, Date, SafeInt};
 use crate::graphql::{AppContext, access, answer};
 use crate::ids::UserId;
@@ -31,7 +32,8 @@ pub struct CheckInQuery;
 
 #[Object]
 impl CheckInQuery {
-    /// One month of a user's check-ins.
+    /// One month of a user's check-ins. For the user, and for SERVICE.
+    #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn calendar(
         &self,
         ctx: &Context<'_>,
@@ -51,7 +53,9 @@ impl CheckInQuery {
         .await
     }
 
-    /// A user's check-ins of a range of dates, ascending. Years that are no longer kept show none.
+    /// A user's check-ins of a range of dates, ascending. Years that are no longer kept show none. For the user, and
+    /// for SERVICE.
+    #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn check_ins(
         &self,
         ctx: &Context<'_>,
@@ -80,9 +84,11 @@ impl CheckInQuery {
         .await
     }
 
-    /// A user's streak as of now, or as it stood at the end of a past day. Of a past day there is no grace: the run has to
-    /// end on that very day. Days that were made up since count. What lies before the kept years is known as far as it
-    /// belongs to the newest run, or was the longest of all; of another run that began there only the kept part counts.
+    /// A user's streak as of now, or as it stood at the end of a past day. Of a past day there is no grace: the run has
+    /// to end on that very day. Days that were made up since count. What lies before the kept years is known as far as
+    /// it belongs to the newest run, or was the longest of all; of another run that began there only the kept part
+    /// counts. For the user, and for SERVICE.
+    #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn streak(
         &self,
         ctx: &Context<'_>,
@@ -118,7 +124,8 @@ impl CheckInQuery {
         .await
     }
 
-    /// What a user holds.
+    /// What a user holds. For the user, and for SERVICE.
+    #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn wallet(
         &self,
         ctx: &Context<'_>,
@@ -139,7 +146,8 @@ pub struct CheckInMutation;
 
 #[Object]
 impl CheckInMutation {
-    /// Check in for today. A second call the same day changes nothing and says so.
+    /// Check in for today. A second call the same day changes nothing and says so. For the user, and for SERVICE.
+    #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn check_in(
         &self,
         ctx: &Context<'_>,
@@ -154,8 +162,10 @@ impl CheckInMutation {
         .await
     }
 
-    /// Make a missed day up: it counts as checked in, and the runs on both sides become one. It costs one make-up card, and
-    /// earns what milestones the streak reaches by it, but no points for the day and no weekly bonus.
+    /// Make a missed day up: it counts as checked in, and the runs on both sides become one. It costs one make-up card,
+    /// and earns what milestones the streak reaches by it, but no points for the day and no weekly bonus. For the user,
+    /// and for SERVICE.
+    #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn make_up_check_in(
         &self,
         ctx: &Context<'_>,
@@ -173,7 +183,8 @@ impl CheckInMutation {
         .await
     }
 
-    /// Give a user make-up cards; only for SERVICE.
+    /// Give a user make-up cards. For SERVICE.
+    #[graphql(directive = allowed::apply(Askers::Backends))]
     async fn grant_make_up_cards(
         &self,
         ctx: &Context<'_>,
@@ -186,7 +197,7 @@ impl CheckInMutation {
         idempotency_key: Option<String>,
     ) -> Option<async_graphql::Result<WalletPayload>> {
         answer(async {
-            access::backend(ctx)?;
+            access::allowed(ctx)?;
             let user = UserId::parse(&user_id)?;
             let granted = u32::try_from(cards)
                 .ok()
@@ -210,7 +221,8 @@ impl CheckInMutation {
         .await
     }
 
-    /// Add points to a user's wallet, or take them out; only for SERVICE. Boards stay as they are.
+    /// Add points to a user's wallet, or take them out. Boards stay as they are. For SERVICE.
+    #[graphql(directive = allowed::apply(Askers::Backends))]
     async fn adjust_wallet(
         &self,
         ctx: &Context<'_>,
@@ -225,7 +237,7 @@ impl CheckInMutation {
         idempotency_key: Option<String>,
     ) -> Option<async_graphql::Result<WalletPayload>> {
         answer(async {
-            access::backend(ctx)?;
+            access::allowed(ctx)?;
             let (user, points) = (UserId::parse(&user_id)?, points.get()?);
             let reason = reason.unwrap_or_default();
             if reason.len() > MAX_REASON {

@@ -6,6 +6,7 @@ use super::range::{return_days, table};
 use super::store::{Day, Returns};
 use super::{Activity, DayMatch};
 use crate::error::Error;
+use crate::graphql::rules::{Askers, allowed};
 use crate::graphql::scalars::{Date, SafeInt, int};
 use crate::graphql::{AppContext, access, answer};
 use crate::ids::UserId;
@@ -88,13 +89,14 @@ pub struct FiguresQuery;
 #[Object]
 impl FiguresQuery {
     /// What is counted of one day. For ANALYST and up.
+    #[graphql(directive = allowed::apply(Askers::Analysts))]
     async fn day_stats(
         &self,
         ctx: &Context<'_>,
         #[graphql(desc = "Which day; left out: today.")] on: Option<Date>,
     ) -> Option<async_graphql::Result<DayStats>> {
         answer(async {
-            access::figures(ctx)?;
+            access::allowed(ctx)?;
             let figures = &ctx.app().figures;
             let kept = figures.kept(ctx.now());
             let on = on.map(|on| on.get()).transpose()?.unwrap_or(kept.today);
@@ -107,6 +109,7 @@ impl FiguresQuery {
 
     /// What is counted of each day of a range, at most 366 days; a day that the time zone skipped is left out. For
     /// ANALYST and up.
+    #[graphql(directive = allowed::apply(Askers::Analysts))]
     async fn day_stats_range(
         &self,
         ctx: &Context<'_>,
@@ -114,7 +117,7 @@ impl FiguresQuery {
         #[graphql(desc = "The last day.")] to: Date,
     ) -> Option<async_graphql::Result<Vec<DayStats>>> {
         answer(async {
-            access::figures(ctx)?;
+            access::allowed(ctx)?;
             let figures = &ctx.app().figures;
             let kept = figures.kept(ctx.now());
             let dates = kept.range(figures.zone(), from.get()?, to.get()?)?;
@@ -125,6 +128,7 @@ impl FiguresQuery {
     }
 
     /// How many users were active on the days of a range, at most 366 days; each counts once. For ANALYST and up.
+    #[graphql(directive = allowed::apply(Askers::Analysts))]
     async fn active_users(
         &self,
         ctx: &Context<'_>,
@@ -140,7 +144,7 @@ impl FiguresQuery {
         #[graphql(desc = "Only of these users, up to 1,000; left out: of all.")] among: Option<Vec<ID>>,
     ) -> Option<async_graphql::Result<SafeInt>> {
         answer(async {
-            access::figures(ctx)?;
+            access::allowed(ctx)?;
             let figures = &ctx.app().figures;
             let kept = figures.kept(ctx.now());
             let dates = kept.range(figures.zone(), from.get()?, to.get()?)?;
@@ -154,6 +158,7 @@ impl FiguresQuery {
     }
 
     /// How many of those who were active on one day were active again later. For ANALYST and up.
+    #[graphql(directive = allowed::apply(Askers::Analysts))]
     async fn retention(
         &self,
         ctx: &Context<'_>,
@@ -162,7 +167,7 @@ impl FiguresQuery {
         #[graphql(desc = "What counts as active.", default_with = "Activity::CheckIn")] activity: Activity,
     ) -> Option<async_graphql::Result<Retention>> {
         answer(async {
-            access::figures(ctx)?;
+            access::allowed(ctx)?;
             let figures = &ctx.app().figures;
             let kept = figures.kept(ctx.now());
             let cohort = kept.day("cohort", cohort.get()?)?;
@@ -174,6 +179,7 @@ impl FiguresQuery {
     }
 
     /// The retention of each day of a range, at most 366 days and 2,000 cells. For ANALYST and up.
+    #[graphql(directive = allowed::apply(Askers::Analysts))]
     async fn retention_table(
         &self,
         ctx: &Context<'_>,
@@ -183,7 +189,7 @@ impl FiguresQuery {
         #[graphql(desc = "What counts as active.", default_with = "Activity::CheckIn")] activity: Activity,
     ) -> Option<async_graphql::Result<Vec<Retention>>> {
         answer(async {
-            access::figures(ctx)?;
+            access::allowed(ctx)?;
             let figures = &ctx.app().figures;
             let kept = figures.kept(ctx.now());
             let cohorts = kept.range(figures.zone(), from.get()?, to.get()?)?;

@@ -12,6 +12,7 @@ use super::store::Day;
 use crate::app::App;
 use crate::error::Error;
 use crate::graphql::access;
+use crate::graphql::rules::{Askers, allowed};
 use crate::live::{Followed, Pulse, Step, UpdateCause, follow};
 use crate::presence::live::EVERY_SECOND;
 
@@ -60,13 +61,14 @@ pub struct FiguresSubscription;
 
 #[Subscription]
 impl FiguresSubscription {
-    /// What is counted of today: as it stands first, then whenever it has changed, looked at once a second. When the day
-    /// turns it goes on with the new one. For ANALYST and up.
+    /// What is counted of today: as it stands first, then whenever it has changed, looked at once a second. When the
+    /// day turns it goes on with the new one. For ANALYST and up.
+    #[graphql(directive = allowed::apply(Askers::Analysts))]
     async fn day_stats_changed(
         &self,
         ctx: &Context<'_>,
     ) -> async_graphql::Result<impl Stream<Item = DayStats> + use<>> {
-        access::figures(ctx)?;
+        access::allowed(ctx)?;
         let today = Today {
             app: ctx.data_unchecked::<Arc<App>>().clone(),
             still: watch::channel(Pulse::default()).0,

@@ -1,9 +1,12 @@
-//! Who may do what.
+//! Who acts for whom.
 //!
-//! Owns the roles and the rules by which one caller acts for another. Where a caller comes from is [`crate::auth`]'s.
+//! Owns the roles, and how a resolver asks whether its caller may: by the rule that its field declares ([`super::rules`]).
+//! Where a caller comes from is [`crate::auth`]'s.
 
 use async_graphql::{Context, Enum, ID};
 
+use super::AppContext;
+use super::rules::Askers;
 use crate::error::Error;
 use crate::ids::UserId;
 use crate::leaderboard::Board;
@@ -72,13 +75,6 @@ impl Caller {
     fn acts_for_anybody(&self) -> bool {
         matches!(self.role, Role::Service | Role::Admin)
     }
-
-    fn signed_in(&self) -> Result<(), Error> {
-        match self.role {
-            Role::Anonymous => Err(Error::Unauthenticated("sign in first".into())),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// The caller of this request.
@@ -90,11 +86,17 @@ pub fn caller<'a>(ctx: &Context<'a>) -> &'a Caller {
     ctx.data_opt::<Caller>().unwrap_or(&NOBODY)
 }
 
+/// Whether the caller may ask the field of `ctx`, by the rule that it declares.
+pub fn allowed(ctx: &Context<'_>) -> Result<Askers, Error> {
+    let rule = Askers::of(ctx.field().name())?;
+    rule.admit(caller(ctx), ctx.app().settings.auth.public_reads)?;
+    Ok(rule)
+}
+
 /// The user that a field is about: `user_id`, or the viewer if it is left out. Its own, or anybody for a backend.
 pub fn acting_for(ctx: &Context<'_>, user_id: Option<ID>) -> Result<UserId, Error> {
-    let caller = caller(ctx);
-    caller.signed_in()?;
-    let user = named(ctx, user_id)?;
+    allowed(ctx)?;
+    let (caller, user) = (caller(ctx), named(ctx, user_id)?);
     if caller.acts_for_anybody() || caller.user.as_ref() == Some(&user) {
         Ok(user)
     } else {
@@ -109,55 +111,35 @@ pub fn named(ctx: &Context<'_>, user_id: Option<ID>) -> Result<UserId, Error> {
     match (user_id, &caller(ctx).user) {
         (Some(id), _) => Ok(UserId::parse(&id)?),
         (None, Some(user)) => Ok(user.clone()),
-        (None, None) if caller(ctx).acts_for_anybody() => {
-            Err(Error::BadUserInput("a backend names the user: add userId".into()))
+        (None, None) if caller(ctx).role == Role::Anonymous => {
+            Err(Error::Unauthenticated("sign in first, or name a user".into()))
         }
-        (None, None) => Err(Error::Unauthenticated("sign in first, or name a user".into())),
-    }
-}
-
-/// Only a backend may do this.
-pub fn backend(ctx: &Context<'_>) -> Result<(), Error> {
-    caller(ctx).signed_in()?;
-    match caller(ctx).acts_for_anybody() {
-        true => Ok(()),
-        false => Err(Error::Forbidden(
-            "only a backend with the role SERVICE may do this",
+        (None, None) => Err(Error::BadUserInput(
+            "a caller who is no user names one: add userId".into(),
         )),
-    }
-}
-
-/// Online lists: whoever is signed in.
-pub fn signed_in(ctx: &Context<'_>) -> Result<(), Error> {
-    caller(ctx).signed_in()
-}
-
-/// Figures: analysts, and backends.
-pub fn figures(ctx: &Context<'_>) -> Result<(), Error> {
-    caller(ctx).signed_in()?;
-    match caller(ctx).role == Role::Analyst || caller(ctx).acts_for_anybody() {
-        true => Ok(()),
-        false => Err(Error::Forbidden("figures need the role ANALYST or SERVICE")),
-    }
-}
-
-/// Boards and online counts: anybody, unless `auth.public_reads` is off.
-pub fn reading_publicly(ctx: &Context<'_>, public_reads: bool) -> Result<(), Error> {
-    if public_reads {
-        Ok(())
-    } else {
-        caller(ctx).signed_in()
     }
 }
 
 /// Scores come from a backend, unless the board takes its users' own: a score that a client names itself is a cheat's.
 pub fn scoring_for(ctx: &Context<'_>, board: &Board, user_id: Option<ID>) -> Result<UserId, Error> {
-    caller(ctx).signed_in()?;
+    allowed(ctx)?;
     if board.user_writes || caller(ctx).acts_for_anybody() {
         acting_for(ctx, user_id)
     } else {
         Err(Error::Forbidden(
             "scores of this board come from a backend with the role SERVICE",
+        ))
+    }
+}
+
+/// Profiles come from a backend, unless users may write their own.
+pub fn profiling(ctx: &Context<'_>, user_id: Option<ID>) -> Result<UserId, Error> {
+    allowed(ctx)?;
+    if ctx.app().settings.profile.user_writes || caller(ctx).acts_for_anybody() {
+        acting_for(ctx, user_id)
+    } else {
+        Err(Error::Forbidden(
+            "profiles come from a backend with the role SERVICE",
         ))
     }
 }

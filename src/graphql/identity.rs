@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::AppContext;
 use super::access::{self, Role};
+use super::rules::{Askers, allowed};
 use super::scalars::Date;
 use crate::user::graphql::User;
 
@@ -36,7 +37,8 @@ pub struct IdentityQuery;
 
 #[Object]
 impl IdentityQuery {
-    /// Who is asking.
+    /// Who is asking. For anybody.
+    #[graphql(directive = allowed::apply(Askers::Anybody))]
     async fn viewer(&self, ctx: &Context<'_>) -> Viewer {
         let caller = access::caller(ctx);
         Viewer {
@@ -45,7 +47,8 @@ impl IdentityQuery {
         }
     }
 
-    /// The business day in force.
+    /// The business day in force. For anybody.
+    #[graphql(directive = allowed::apply(Askers::Anybody))]
     async fn business_day(&self, ctx: &Context<'_>) -> BusinessDay {
         let zone = &ctx.app().zone;
         let today = zone.date_of(ctx.now());

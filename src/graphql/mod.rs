@@ -1,6 +1,6 @@
 //! The GraphQL schema: roots merged from the features' faces, and what all faces share.
 //!
-//! Owns how resolvers answer ([`answer`]), who acts for whom ([`access`]) and the scalars. Resolvers parse arguments,
+//! Owns how resolvers answer ([`answer`]), who may ask what ([`rules`]) for whom ([`access`]), and the scalars. Resolvers parse arguments,
 //! call one use case and shape the answer; they decide nothing.
 
 pub mod access;
@@ -11,6 +11,7 @@ pub mod identity;
 pub mod page_info;
 pub mod persisted;
 mod root;
+pub mod rules;
 pub mod scalars;
 pub mod shared;
 mod tokens;

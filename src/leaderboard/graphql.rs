@@ -18,7 +18,7 @@ use futures::future::join_all;
 use super::{Board, NoSuchSpan, Span};
 use crate::app::App;
 use crate::error::Error;
-use crate::graphql::access::Role;
+use crate::graphql::rules::{Askers, allowed};
 use crate::graphql::scalars::Date;
 use crate::graphql::shared::shared;
 use crate::graphql::{AppContext, access, answer, answer_optional};
@@ -107,7 +107,8 @@ pub struct BoardQuery;
 
 #[Object]
 impl BoardQuery {
-    /// All boards, in the configured order. Which there are is public.
+    /// All boards, in the configured order. For anybody.
+    #[graphql(directive = allowed::apply(Askers::Anybody))]
     async fn boards(&self, ctx: &Context<'_>) -> Vec<BoardShown> {
         ctx.app()
             .boards
@@ -118,7 +119,8 @@ impl BoardQuery {
             .collect()
     }
 
-    /// One board over one span.
+    /// One board over one span. For anybody, unless `auth.public_reads` is off.
+    #[graphql(directive = allowed::apply(Askers::Readers))]
     async fn leaderboard(
         &self,
         ctx: &Context<'_>,
@@ -127,7 +129,7 @@ impl BoardQuery {
         #[graphql(desc = "A date of the wanted period; left out: today.")] on: Option<Date>,
     ) -> Option<async_graphql::Result<Leaderboard>> {
         answer(async {
-            access::reading_publicly(ctx, ctx.app().settings.auth.public_reads)?;
+            access::allowed(ctx)?;
             let board = self::board(ctx, &board)?;
             let span = self::span(ctx, board, span, on)?;
             Leaderboard::read(ctx.app(), board.clone(), span, wanted_of_top(ctx.look_ahead())).await
@@ -135,7 +137,8 @@ impl BoardQuery {
         .await
     }
 
-    /// Where a user stands on a board; null if not there.
+    /// Where a user stands on a board; null if not there. For anybody, unless `auth.public_reads` is off.
+    #[graphql(directive = allowed::apply(Askers::Readers))]
     async fn rank(
         &self,
         ctx: &Context<'_>,
@@ -145,7 +148,7 @@ impl BoardQuery {
         #[graphql(desc = "A date of the wanted period; left out: today.")] on: Option<Date>,
     ) -> Option<async_graphql::Result<StandingShown>> {
         answer_optional(async {
-            access::reading_publicly(ctx, ctx.app().settings.auth.public_reads)?;
+            access::allowed(ctx)?;
             let user = access::named(ctx, user_id)?;
             let board = self::board(ctx, &board)?;
             let span = self::span(ctx, board, span, on)?;
@@ -170,8 +173,9 @@ pub struct BoardMutation;
 
 #[Object]
 impl BoardMutation {
-    /// Score for a user: all spans of the board change together or not at all. For SERVICE, and for users on boards that
-    /// take their own scores.
+    /// Score for a user: all spans of the board change together or not at all. For SERVICE, and for users on boards
+    /// that take their own scores.
+    #[graphql(directive = allowed::apply(Askers::Scorers))]
     async fn submit_score(
         &self,
         ctx: &Context<'_>,
@@ -190,16 +194,16 @@ impl BoardMutation {
         .await
     }
 
-    /// Up to 500 scores in one go, applied in their order; each has an outcome of its own, failures included.
+    /// Up to 500 scores in one go, applied in their order; each has an outcome of its own, failures included. For
+    /// SERVICE, and for users on boards that take their own scores.
+    #[graphql(directive = allowed::apply(Askers::Scorers))]
     async fn submit_scores(
         &self,
         ctx: &Context<'_>,
         #[graphql(desc = "The scores, at most 500.")] inputs: Vec<SubmitScoreInput>,
     ) -> Option<async_graphql::Result<Vec<SubmitScorePayload>>> {
         answer(async {
-            if access::caller(ctx).role == Role::Anonymous {
-                return Err(Error::Unauthenticated("sign in first".into()));
-            }
+            access::allowed(ctx)?;
             if inputs.len() > MAX_SCORES {
                 let many = inputs.len();
                 return Err(Error::BadUserInput(format!(
@@ -241,6 +245,7 @@ impl BoardMutation {
 
     /// Take a user off every open span of a board, and off the closed days that its windows still hold; other closed
     /// periods stay as they are. For SERVICE.
+    #[graphql(directive = allowed::apply(Askers::Backends))]
     async fn remove_from_board(
         &self,
         ctx: &Context<'_>,
@@ -248,7 +253,7 @@ impl BoardMutation {
         #[graphql(desc = "Who.")] user_id: ID,
     ) -> Option<async_graphql::Result<RemovePayload>> {
         answer(async {
-            access::backend(ctx)?;
+            access::allowed(ctx)?;
             let user = UserId::parse(&user_id)?;
             let (board, now) = (self::board(ctx, &board)?, ctx.now());
             let operation = Operation::unique(now);
@@ -273,8 +278,9 @@ pub struct BoardSubscription;
 
 #[Subscription]
 impl BoardSubscription {
-    /// The best of a board: a full state first, then one after each change, at most every `live.interval_ms`.
-    #[graphql(directive = shared::apply(None))]
+    /// The best of a board: a full state first, then one after each change, at most every `live.interval_ms`. For
+    /// anybody, unless `auth.public_reads` is off.
+    #[graphql(directive = allowed::apply(Askers::Readers), directive = shared::apply(None))]
     async fn leaderboard_changed(
         &self,
         ctx: &Context<'_>,
@@ -282,15 +288,15 @@ impl BoardSubscription {
         #[graphql(desc = "Which span; left out: the board's first period.")] span: Option<BoardSpan>,
         #[graphql(desc = "How many of the best, 0 to 500.", default = 10)] first: i32,
     ) -> async_graphql::Result<impl Stream<Item = LeaderboardUpdate> + use<>> {
-        access::reading_publicly(ctx, ctx.app().settings.auth.public_reads)?;
+        access::allowed(ctx)?;
         let board = self::board(ctx, &board)?;
         let span = self::span(ctx, board, span, None)?;
         Ok(follow(ctx, Top::new(ctx, board, span, first_of(first)?)?))
     }
 
     /// Where a user stands: a full state first, then one whenever the user's place or points, or whoever stands right
-    /// before, has changed, at most every `live.interval_ms`.
-    #[graphql(directive = shared::apply(Some("userId".into())))]
+    /// before, has changed, at most every `live.interval_ms`. For anybody, unless `auth.public_reads` is off.
+    #[graphql(directive = allowed::apply(Askers::Readers), directive = shared::apply(Some("userId".into())))]
     async fn rank_changed(
         &self,
         ctx: &Context<'_>,
@@ -298,7 +304,7 @@ impl BoardSubscription {
         #[graphql(desc = "Who; left out: the viewer.")] user_id: Option<ID>,
         #[graphql(desc = "Which span; left out: the board's first period.")] span: Option<BoardSpan>,
     ) -> async_graphql::Result<impl Stream<Item = RankUpdate> + use<>> {
-        access::reading_publicly(ctx, ctx.app().settings.auth.public_reads)?;
+        access::allowed(ctx)?;
         let user = access::named(ctx, user_id)?;
         let board = self::board(ctx, &board)?;
         let span = self::span(ctx, board, span, None)?;

@@ -10,6 +10,7 @@ use super::list::{Page, Seen};
 use super::store::only_counted;
 use crate::error::Error;
 use crate::graphql::page_info::PageInfo;
+use crate::graphql::rules::{Askers, allowed};
 use crate::graphql::scalars::SafeInt;
 use crate::graphql::{AppContext, access, answer};
 use crate::ids::{RoomId, SessionId, UserId};
@@ -142,15 +143,16 @@ pub struct PresenceQuery;
 
 #[Object]
 impl PresenceQuery {
-    /// How many users are online: seen within the window. Each counts once, on however many devices. Anybody may ask,
+    /// How many users are online: seen within the window. Each counts once, on however many devices. For anybody,
     /// unless `auth.public_reads` is off.
+    #[graphql(directive = allowed::apply(Askers::Readers))]
     async fn online_count(
         &self,
         ctx: &Context<'_>,
         #[graphql(desc = "In this room; left out: on the whole site.")] room: Option<ID>,
     ) -> Option<async_graphql::Result<SafeInt>> {
         answer(async {
-            access::reading_publicly(ctx, ctx.app().settings.auth.public_reads)?;
+            access::allowed(ctx)?;
             let room = counted_room(ctx, room)?;
             Ok(ctx
                 .app()
@@ -163,6 +165,7 @@ impl PresenceQuery {
     }
 
     /// Who is online, seen last first. Whoever beats during a walk moves to its beginning. For signed-in callers.
+    #[graphql(directive = allowed::apply(Askers::SignedIn))]
     async fn online(
         &self,
         ctx: &Context<'_>,
@@ -171,7 +174,7 @@ impl PresenceQuery {
         #[graphql(desc = "Begin after the row of this cursor.")] after: Option<String>,
     ) -> Option<async_graphql::Result<PresenceConnection>> {
         answer(async {
-            access::signed_in(ctx)?;
+            access::allowed(ctx)?;
             listed(ctx)?;
             let many = usize::try_from(first).ok().filter(|many| *many <= MAX_FIRST);
             let many = many.ok_or_else(|| {
@@ -191,6 +194,7 @@ impl PresenceQuery {
     }
 
     /// Whether these users are online, in the order asked for. For signed-in callers.
+    #[graphql(directive = allowed::apply(Askers::SignedIn))]
     async fn presence(
         &self,
         ctx: &Context<'_>,
@@ -198,7 +202,7 @@ impl PresenceQuery {
         #[graphql(desc = "In this room; left out: on the whole site.")] room: Option<ID>,
     ) -> Option<async_graphql::Result<Vec<Presence>>> {
         answer(async {
-            access::signed_in(ctx)?;
+            access::allowed(ctx)?;
             listed(ctx)?;
             if user_ids.len() > MAX_FIRST {
                 return Err(Error::BadUserInput(format!(
@@ -222,8 +226,9 @@ pub struct PresenceMutation;
 
 #[Object]
 impl PresenceMutation {
-    /// Say that a user is here now, by the server's clock. A user is in a bounded number of rooms, and has a bounded number
-    /// of sessions; beyond that the session that was silent longest is forgotten.
+    /// Say that a user is here now, by the server's clock. A user is in a bounded number of rooms, and has a bounded
+    /// number of sessions; beyond that the session that was silent longest is forgotten. For the user, and for SERVICE.
+    #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn heartbeat(
         &self,
         ctx: &Context<'_>,
@@ -247,7 +252,9 @@ impl PresenceMutation {
         .await
     }
 
-    /// Say that a session has ended. The user stays online as long as another session was seen within the window.
+    /// Say that a session has ended. The user stays online as long as another session was seen within the window. For
+    /// the user, and for SERVICE.
+    #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn leave(
         &self,
         ctx: &Context<'_>,

@@ -13,9 +13,10 @@ use tokio::sync::watch;
 use super::graphql::counted_room;
 use crate::app::App;
 use crate::error::Error;
+use crate::graphql::access;
+use crate::graphql::rules::{Askers, allowed};
 use crate::graphql::scalars::SafeInt;
 use crate::graphql::shared::shared;
-use crate::graphql::{AppContext, access};
 use crate::ids::RoomId;
 use crate::live::{Followed, Pulse, Step, UpdateCause, follow};
 
@@ -82,13 +83,14 @@ pub struct PresenceSubscription;
 #[Subscription]
 impl PresenceSubscription {
     /// How many users are online: the count as it stands first, then whenever it has changed, looked at once a second.
-    #[graphql(directive = shared::apply(None))]
+    /// For anybody, unless `auth.public_reads` is off.
+    #[graphql(directive = allowed::apply(Askers::Readers), directive = shared::apply(None))]
     async fn online_count_changed(
         &self,
         ctx: &Context<'_>,
         #[graphql(desc = "In this room; left out: on the whole site.")] room: Option<ID>,
     ) -> async_graphql::Result<impl Stream<Item = OnlineCount> + use<>> {
-        access::reading_publicly(ctx, ctx.app().settings.auth.public_reads)?;
+        access::allowed(ctx)?;
         let counted = Counted {
             app: ctx.data_unchecked::<Arc<App>>().clone(),
             room: counted_room(ctx, room)?,

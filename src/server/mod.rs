@@ -3,6 +3,7 @@
 //! Owns listening, serving and stopping. [`router`] has the routes; who is asking is [`crate::auth`]'s.
 
 pub mod dev_only;
+pub mod dev_token;
 pub mod doorway;
 pub mod metrics;
 pub mod over_http;

@@ -11,7 +11,7 @@ use axum::routing::get;
 use axum::{Json, Router, middleware};
 
 use super::metrics::Metrics;
-use super::{dev_only, over_http};
+use super::{dev_only, dev_token, over_http};
 use crate::app::App;
 use crate::auth::Identity;
 use crate::live::socket::Terms;
@@ -42,7 +42,9 @@ pub fn router(app: Arc<App>, topics: Topics, connections: Connections, identity:
         )
         .layer(DefaultBodyLimit::max(app.settings.graphql.max_body_bytes));
     let routes = match identity.is_dev() {
-        true => routes.layer(middleware::from_fn(dev_only::guard)),
+        true => routes
+            .merge(dev_token::route())
+            .layer(middleware::from_fn(dev_only::guard)),
         false => routes,
     };
     routes.with_state(Door {

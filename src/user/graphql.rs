@@ -8,6 +8,7 @@ use async_graphql::{Context, ID, InputObject, MaybeUndefined, Object};
 use super::profile::{self, Change};
 use super::{Profile, Profiles};
 use crate::error::Error;
+use crate::graphql::rules::{Askers, allowed};
 use crate::graphql::shared::shared;
 use crate::graphql::{AppContext, access, answer, answer_optional};
 use crate::ids::{BadName, UserId};
@@ -94,14 +95,16 @@ pub struct UserQuery;
 
 #[Object]
 impl UserQuery {
-    /// A user by id; null for an id that has never checked in, scored or been seen.
+    /// A user by id; null for an id that has never checked in, scored or been seen. For anybody, unless
+    /// `auth.public_reads` is off.
+    #[graphql(directive = allowed::apply(Askers::Readers))]
     async fn user(
         &self,
         ctx: &Context<'_>,
         #[graphql(desc = "The host application's id.")] id: ID,
     ) -> Option<async_graphql::Result<User>> {
         answer_optional(async {
-            access::reading_publicly(ctx, ctx.app().settings.auth.public_reads)?;
+            access::allowed(ctx)?;
             let user = UserId::parse(&id)?;
             Ok(ctx
                 .app()
@@ -121,16 +124,14 @@ pub struct UserMutation;
 #[Object]
 impl UserMutation {
     /// Set a user's name and avatar. For SERVICE, and for users themselves where `profile.user_writes` is on.
+    #[graphql(directive = allowed::apply(Askers::ProfileWriters))]
     async fn set_profile(
         &self,
         ctx: &Context<'_>,
         #[graphql(desc = "The profile.")] input: ProfileInput,
     ) -> Option<async_graphql::Result<User>> {
         answer(async {
-            if !ctx.app().settings.profile.user_writes {
-                access::backend(ctx)?;
-            }
-            let user = access::acting_for(ctx, input.user_id)?;
+            let user = access::profiling(ctx, input.user_id)?;
             let (name, avatar) = (
                 change(input.name, profile::name)?,
                 change(input.avatar_url, profile::avatar_url)?,

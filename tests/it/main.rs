@@ -3,6 +3,7 @@
 //! [`harness`] starts servers and speaks to them; each other file is a feature, its tests named by what they promise.
 #![cfg(test)]
 
+mod access;
 mod batches;
 mod board_model;
 mod boards;
@@ -18,6 +19,7 @@ mod harness;
 mod heat;
 mod identity;
 mod imports;
+mod issuing;
 mod live;
 mod live_faults;
 mod live_model;

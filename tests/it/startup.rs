@@ -423,7 +423,7 @@ async fn a_data_directory_or_a_port_that_cannot_be_had_is_refused_with_the_reaso
 fn without_a_way_to_sign_in_it_serves_in_development_on_this_machine_only() {
     let place = Place::new(BOARD);
     let refused = run(tallyboard(&["serve", "--data-dir"]).arg(place.data()));
-    assert!(refused.refusal().starts_with("serve needs --dev"), "{refused:?}");
+    assert!(refused.refusal().starts_with("serve needs a key"), "{refused:?}");
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:8080"] {
         let refused =
             run(tallyboard(&["serve", "--dev", "--listen", address, "--data-dir"]).arg(place.data()));
@@ -586,6 +586,7 @@ fn config_check_prints_how_each_board_is_kept() {
     let wanted = format!(
         "{}: good\n\
          days: Europe/Berlin, each from 04:00\n\
+         tokens: no key, so it serves in --dev only\n\
          board points: \"Points\", points within 10000000 either way\n\
          \x20 DAY       first to reach, told apart by 1 ms (29 bits)\n\
          \x20 WEEK      first to reach, told apart by 2 ms (29 bits)\n\
@@ -604,7 +605,7 @@ fn config_check_prints_how_each_board_is_kept() {
     let defaults = run(&mut tallyboard(&["config", "check"]));
     assert_eq!(
         defaults.stdout,
-        "the defaults: good\ndays: UTC, each from 00:00\nboards: none\n"
+        "the defaults: good\ndays: UTC, each from 00:00\ntokens: no key, so it serves in --dev only\nboards: none\n"
     );
 }
 
@@ -656,6 +657,7 @@ fn every_command_explains_itself() {
     for args in [
         &[][..],
         &["serve"],
+        &["token"],
         &["schema"],
         &["config"],
         &["config", "check"],

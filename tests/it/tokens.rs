@@ -74,7 +74,7 @@ async fn refused(caller: &Caller<'_>, what: &str) {
     for accept in [
         "application/json",
         "text/event-stream",
-        "multipart/mixed;subscriptionSpec=1.0",
+        "multipart/mixed;boundary=graphql;subscriptionSpec=1.0",
     ] {
         for query in [VIEWER, TOP] {
             let request = caller.post(query, json!({})).header("Accept", accept);
@@ -87,6 +87,7 @@ async fn refused(caller: &Caller<'_>, what: &str) {
             let answer: Value = answer.json().await.unwrap();
             let errors = answer["errors"].as_array().unwrap();
             assert_eq!(errors.len(), 1, "{what}: {answer}");
+            assert_eq!(errors[0].get("locations"), None, "{answer}");
             assert_eq!(
                 errors[0]["extensions"]["code"], "UNAUTHENTICATED",
                 "{what}: {answer}"
@@ -354,8 +355,19 @@ async fn a_key_set_changes_while_the_server_runs_and_a_broken_one_changes_nothin
         Signer::rsa().named("new"),
         Signer::ec().named("curve"),
     );
+    // Providers publish keys for other purposes beside those for signatures.
+    let mut encrypts = Signer::rsa().named("encrypts").jwk();
+    encrypts["use"] = "enc".into();
+    let others = [
+        encrypts,
+        json!({ "kty": "OKP", "crv": "X448", "x": "AA", "kid": "x" }),
+        json!({ "kty": "EC", "crv": "P-384", "x": "AA", "y": "AA", "use": "sig" }),
+        json!({ "kty": "oct", "k": "AA" }),
+        json!({ "kty": "of tomorrow" }),
+    ];
     let set = |keys: &[&Signer]| {
-        let keys: Vec<Value> = keys.iter().map(|key| key.jwk()).collect();
+        let keys = keys.iter().map(|key| key.jwk());
+        let keys: Vec<Value> = others.iter().cloned().chain(keys).collect();
         json!({ "keys": keys }).to_string()
     };
     let dir = TempDir::new().unwrap();
@@ -463,7 +475,10 @@ async fn when_a_token_expires_its_sockets_and_streams_end() {
         sockets.push(wire);
     }
     let mut streams = Vec::new();
-    for accept in ["text/event-stream", "multipart/mixed;subscriptionSpec=1.0"] {
+    for accept in [
+        "text/event-stream",
+        "multipart/mixed;boundary=graphql;subscriptionSpec=1.0",
+    ] {
         let mut stream = short
             .post(TOP, json!({}))
             .header("Accept", accept)
