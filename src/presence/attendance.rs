@@ -1,7 +1,9 @@
 //! Sockets that count as sessions, since they asked for it.
 //!
 //! Owns who of this node's sockets is where, and beats for them: each at once when it comes, all of them in batches every
-//! third of the window by the Clock, and a leave when the last socket of a place has closed.
+//! third of the window by the Clock, and a leave when the last socket of a place has closed. A place that was refused, since
+//! its user had too many rooms or sessions, is tried again when another of the user's places on this node is left, and
+//! whenever all are beaten for.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,6 +15,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::Place;
+use super::batches::Sighting;
 use crate::app::App;
 use crate::ids::{BadName, RoomId, SessionId, UserId};
 use crate::keyspace::Unavailable;
@@ -21,20 +24,17 @@ use crate::random::unique_name;
 /// How often the Clock is asked whether it is time to beat.
 const LOOK: Duration = Duration::from_millis(250);
 
-type Sighting = (UserId, Place);
-
 /// The sockets of this node that count as sessions.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Attendance(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
+    /// Names this node among all: the same session may have sockets on several, and each leaves for its own only.
+    node: Arc<str>,
     seats: Mutex<Seats>,
     changed: Notify,
     /// One at a time tells Redis, so that a beat never overtakes a leave.
     telling: tokio::sync::Mutex<()>,
-    /// The session of sockets that name none: theirs on this node.
-    node: Mutex<Option<SessionId>>,
 }
 
 #[derive(Default)]
@@ -43,6 +43,8 @@ struct Seats {
     taken: HashMap<Sighting, usize>,
     /// Where somebody came or went, and Redis does not know yet.
     changed: HashSet<Sighting>,
+    /// Where somebody is whose user had too many rooms or sessions.
+    refused: HashSet<Sighting>,
     beaten_at: Option<DateTime<Utc>>,
 }
 
@@ -60,6 +62,25 @@ struct Asked {
     session: Option<String>,
 }
 
+/// What Redis is to be told: first who has gone, then who is here.
+struct News {
+    gone: Vec<Sighting>,
+    here: Vec<Sighting>,
+    /// Whether these are all who are here.
+    all: bool,
+}
+
+impl Default for Attendance {
+    fn default() -> Attendance {
+        Attendance(Arc::new(Shared {
+            node: unique_name().into(),
+            seats: Mutex::default(),
+            changed: Notify::new(),
+            telling: tokio::sync::Mutex::default(),
+        }))
+    }
+}
+
 impl Attendance {
     /// The place that `presence` in the payload of a `connection_init` asks for; `None` if it does not.
     pub fn asked(&self, payload: &Value) -> Result<Option<Place>, String> {
@@ -68,29 +89,14 @@ impl Attendance {
         };
         let asked = Asked::deserialize(presence).map_err(|error| format!("presence: {error}"))?;
         let place = || {
-            let room = asked.room.as_deref().map(RoomId::parse).transpose()?;
-            let session = match asked.session.as_deref() {
-                Some(session) => SessionId::parse(session)?,
-                None => self.session_of_this_node()?,
-            };
             Ok(Place {
-                room,
-                session: Some(session),
+                room: asked.room.as_deref().map(RoomId::parse).transpose()?,
+                session: asked.session.as_deref().map(SessionId::parse).transpose()?,
+                node: Some(self.0.node.clone()),
             })
         };
         let place: Result<Place, BadName> = place();
         place.map(Some).map_err(|bad| format!("presence: {bad}"))
-    }
-
-    fn session_of_this_node(&self) -> Result<SessionId, BadName> {
-        let mut node = self.0.node.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*node {
-            Some(session) => Ok(session.clone()),
-            None => {
-                let session = SessionId::parse(&format!("sockets-{}", unique_name()))?;
-                Ok(node.insert(session).clone())
-            }
-        }
     }
 
     /// One more socket of `user` is at `place`.
@@ -111,40 +117,76 @@ impl Attendance {
     pub async fn settle(&self, app: &App) -> Result<(), Unavailable> {
         let _alone = self.0.telling.lock().await;
         let now = app.clock.now();
-        let pause = app.presence.window() / 3;
-        let (mut here, mut gone) = (Vec::new(), Vec::new());
-        let all = {
-            let mut seats = self.seats();
-            let all = seats.beaten_at.is_none_or(|at| now - at >= pause || now < at);
-            let changed = std::mem::take(&mut seats.changed);
-            for sighting in changed {
-                match seats.taken.contains_key(&sighting) {
-                    true if all => {}
-                    true => here.push(sighting),
-                    false => gone.push(sighting),
-                }
-            }
-            if all {
-                here = seats.taken.keys().cloned().collect();
-            }
-            all
+        let news = self.seats().news(now, app);
+        // Leaves come first: each may make room for another place of its user.
+        let told = async {
+            app.presence.leave_all(&news.gone, now).await?;
+            app.presence.heartbeat_all(&news.here, now).await
         };
-        let done = async {
-            app.presence.heartbeat_all(&here, now).await?;
-            app.presence.leave_all(&gone, now).await
-        };
-        let done = done.await;
-        let mut seats = self.seats();
-        match &done {
-            Ok(()) if all => seats.beaten_at = Some(now),
-            Ok(()) => {}
-            Err(_) => seats.changed.extend(here.into_iter().chain(gone)),
-        }
-        done
+        let told = told.await;
+        self.seats().told(news, now, told)
+    }
+
+    /// All have gone, also those whose sockets have not ended yet: the server stops.
+    pub async fn leave(&self, app: &App) -> Result<(), Unavailable> {
+        self.seats().empty();
+        self.settle(app).await
     }
 
     fn seats(&self) -> MutexGuard<'_, Seats> {
         self.0.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seats {
+    fn news(&mut self, now: DateTime<Utc>, app: &App) -> News {
+        let pause = app.presence.window() / 3;
+        let all = self.beaten_at.is_none_or(|at| now - at >= pause || now < at);
+        let changed = std::mem::take(&mut self.changed).into_iter();
+        let (mut here, gone): (Vec<Sighting>, Vec<Sighting>) =
+            changed.partition(|sighting| self.taken.contains_key(sighting));
+        if all {
+            here = self.taken.keys().cloned().collect();
+        } else {
+            let freed: HashSet<&UserId> = gone.iter().map(|(user, _)| user).collect();
+            let again = self.refused.iter().filter(|(user, _)| freed.contains(user));
+            here.extend(
+                again
+                    .filter(|sighting| self.taken.contains_key(sighting))
+                    .cloned(),
+            );
+        }
+        News { gone, here, all }
+    }
+
+    fn told(
+        &mut self,
+        news: News,
+        now: DateTime<Utc>,
+        told: Result<Vec<Sighting>, Unavailable>,
+    ) -> Result<(), Unavailable> {
+        let News { gone, here, all } = news;
+        match told {
+            Ok(refused) => {
+                gone.iter().chain(&here).for_each(|sighting| {
+                    self.refused.remove(sighting);
+                });
+                self.refused.extend(refused);
+                if all {
+                    self.beaten_at = Some(now);
+                }
+                Ok(())
+            }
+            Err(cause) => {
+                self.changed.extend(here.into_iter().chain(gone));
+                Err(cause)
+            }
+        }
+    }
+
+    fn empty(&mut self) {
+        let taken = std::mem::take(&mut self.taken);
+        self.changed.extend(taken.into_keys());
     }
 }
 

@@ -58,7 +58,7 @@ pub fn router(app: Arc<App>, topics: Topics, connections: Connections) -> Router
             metrics: Metrics::of(&app),
             terms: Terms {
                 topics,
-                live: app.settings.live.clone(),
+                live: app.settings.live_in_the_window(),
                 attendance: app.attendance.clone(),
                 identify: |payload| DevClaims::from_payload(payload).and_then(DevClaims::caller),
             },

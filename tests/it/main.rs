@@ -29,6 +29,7 @@ mod pages;
 mod presence;
 mod presence_count;
 mod presence_live;
+mod presence_sockets;
 mod presence_upkeep;
 mod profiles;
 mod protocol;
