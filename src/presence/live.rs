@@ -53,10 +53,14 @@ impl Followed for Counted {
         Some(EVERY_SECOND)
     }
 
-    async fn read(&self, _before: Option<(&Self::State, u64)>, _pulse: &Pulse) -> Result<Self::State, Error> {
+    async fn read(&self, before: Option<(&Self::State, u64)>, _pulse: &Pulse) -> Result<Self::State, Error> {
         let now = self.app.clock.now();
         let count = self.app.presence.count_online(self.room.as_ref(), now).await?;
-        Ok((count, now))
+        match before {
+            // Whoever joins later is told since when it has been so.
+            Some((before, _)) if before.0 == count => Ok(*before),
+            _ => Ok((count, now)),
+        }
     }
 
     fn step(&self, before: &Self::State, now: &Self::State) -> Step {

@@ -28,6 +28,7 @@ mod operations;
 mod pages;
 mod presence;
 mod presence_count;
+mod presence_edges;
 mod presence_eviction;
 mod presence_live;
 mod presence_sockets;

@@ -60,6 +60,19 @@ async fn an_online_count_comes_in_full_first_and_then_as_it_changes() {
         other.subscribe(COUNT, json!({ "room": "lobby" })).await;
         assert_eq!(other.update().await["count"], 0);
         assert_eq!(app.running().app.gauges.topics.get(), 2);
+
+        // Whoever joins later is told since when it has been so; two changes on the site are at least a look apart.
+        app.set("2027-03-01T08:06:00Z");
+        app.user("bob").beat(None, None).await;
+        while site.update().await["count"] != 1 {}
+        app.user("bob").leave(None, None).await;
+        while site.update().await["count"] != 0 {}
+        let mut later = Socket::open(&app.user("zoe")).await;
+        later.subscribe(COUNT, json!({ "room": "lobby" })).await;
+        assert_eq!(
+            later.update().await,
+            shown(json!("lobby"), 0, "2027-03-01T08:05:00.001+00:00")
+        );
     }
 }
 
