@@ -5,17 +5,16 @@
 //! its user had too many rooms or sessions, is tried again when another of the user's places on this node is left, and
 //! whenever all are beaten for.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::Place;
 use super::batches::Sighting;
+use super::seats::Seats;
 use crate::app::App;
 use crate::ids::{BadName, RoomId, SessionId, UserId};
 use crate::keyspace::Unavailable;
@@ -37,17 +36,6 @@ struct Shared {
     telling: tokio::sync::Mutex<()>,
 }
 
-#[derive(Default)]
-struct Seats {
-    /// How many sockets are at each place.
-    taken: HashMap<Sighting, usize>,
-    /// Where somebody came or went, and Redis does not know yet.
-    changed: HashSet<Sighting>,
-    /// Where somebody is whose user had too many rooms or sessions.
-    refused: HashSet<Sighting>,
-    beaten_at: Option<DateTime<Utc>>,
-}
-
 /// One socket's place, as long as this lives.
 pub struct Seat {
     attendance: Attendance,
@@ -60,14 +48,6 @@ pub struct Seat {
 struct Asked {
     room: Option<String>,
     session: Option<String>,
-}
-
-/// What Redis is to be told: first who has gone, then who is here.
-struct News {
-    gone: Vec<Sighting>,
-    here: Vec<Sighting>,
-    /// Whether these are all who are here.
-    all: bool,
 }
 
 impl Default for Attendance {
@@ -102,10 +82,7 @@ impl Attendance {
     /// One more socket of `user` is at `place`.
     pub fn take(&self, user: UserId, place: Place) -> Seat {
         let sighting = (user, place);
-        let mut seats = self.seats();
-        *seats.taken.entry(sighting.clone()).or_default() += 1;
-        seats.changed.insert(sighting.clone());
-        drop(seats);
+        self.seats().take(&sighting);
         self.0.changed.notify_one();
         Seat {
             attendance: self.clone(),
@@ -117,7 +94,7 @@ impl Attendance {
     pub async fn settle(&self, app: &App) -> Result<(), Unavailable> {
         let _alone = self.0.telling.lock().await;
         let now = app.clock.now();
-        let news = self.seats().news(now, app);
+        let news = self.seats().news(now, app.presence.window());
         // Leaves come first: each may make room for another place of its user.
         let told = async {
             app.presence.leave_all(&news.gone, now).await?;
@@ -138,69 +115,9 @@ impl Attendance {
     }
 }
 
-impl Seats {
-    fn news(&mut self, now: DateTime<Utc>, app: &App) -> News {
-        let pause = app.presence.window() / 3;
-        let all = self.beaten_at.is_none_or(|at| now - at >= pause || now < at);
-        let changed = std::mem::take(&mut self.changed).into_iter();
-        let (mut here, gone): (Vec<Sighting>, Vec<Sighting>) =
-            changed.partition(|sighting| self.taken.contains_key(sighting));
-        if all {
-            here = self.taken.keys().cloned().collect();
-        } else {
-            let freed: HashSet<&UserId> = gone.iter().map(|(user, _)| user).collect();
-            let again = self.refused.iter().filter(|(user, _)| freed.contains(user));
-            here.extend(
-                again
-                    .filter(|sighting| self.taken.contains_key(sighting))
-                    .cloned(),
-            );
-        }
-        News { gone, here, all }
-    }
-
-    fn told(
-        &mut self,
-        news: News,
-        now: DateTime<Utc>,
-        told: Result<Vec<Sighting>, Unavailable>,
-    ) -> Result<(), Unavailable> {
-        let News { gone, here, all } = news;
-        match told {
-            Ok(refused) => {
-                gone.iter().chain(&here).for_each(|sighting| {
-                    self.refused.remove(sighting);
-                });
-                self.refused.extend(refused);
-                if all {
-                    self.beaten_at = Some(now);
-                }
-                Ok(())
-            }
-            Err(cause) => {
-                self.changed.extend(here.into_iter().chain(gone));
-                Err(cause)
-            }
-        }
-    }
-
-    fn empty(&mut self) {
-        let taken = std::mem::take(&mut self.taken);
-        self.changed.extend(taken.into_keys());
-    }
-}
-
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut seats = self.attendance.seats();
-        if let Some(sockets) = seats.taken.get_mut(&self.sighting) {
-            *sockets -= 1;
-            if *sockets == 0 {
-                seats.taken.remove(&self.sighting);
-                seats.changed.insert(self.sighting.clone());
-            }
-        }
-        drop(seats);
+        self.attendance.seats().free(&self.sighting);
         self.attendance.0.changed.notify_one();
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::minutes::{HEARTBEAT_COUNT, LastCount};
+use super::watched::Watched;
 use crate::checkin::rows::{self, DAY};
 use crate::checkin::store::Keep;
 use crate::config::{self, PresenceMode};
@@ -38,6 +39,7 @@ pub struct Presence {
     mode: PresenceMode,
     pub(super) bitmaps: Bitmaps,
     pub(super) last_count: LastCount,
+    pub(super) watched: Watched,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -114,6 +116,7 @@ impl Presence {
         Presence {
             bitmaps: Bitmaps::new(keyspace.clone()),
             last_count: LastCount::default(),
+            watched: Watched::default(),
             mode: presence.mode,
             keyspace,
             zone,

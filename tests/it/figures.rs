@@ -233,7 +233,7 @@ async fn an_export_that_nobody_reads_ends_when_it_is_told_to() {
 }
 
 /// How often Redis has read from its clients.
-async fn reads(app: &TestApp) -> u64 {
+pub async fn reads(app: &TestApp) -> u64 {
     let mut info = redis::cmd("INFO");
     let said: String = info
         .arg("stats")

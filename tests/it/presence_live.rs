@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tallyboard::config::Settings;
 
+use crate::figures::reads;
 use crate::harness::*;
 
 const COUNT: &str = "subscription ($room: ID) { onlineCountChanged(room: $room) { room count at } }";
@@ -109,6 +110,44 @@ async fn todays_figures_are_pushed_to_analysts_and_go_on_with_the_next_day() {
                 "{refused}"
             );
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_rooms_are_looked_at_together_and_each_subscriber_hears_of_its_own() {
+    for partitions in both_partitions() {
+        let app = spawn_app().partitions(partitions).await;
+        let _keeper = app.only_keeper().await; // the server's own asks for nothing meanwhile
+        let anonymous = app.anonymous();
+        let mut socket = Socket::open(&anonymous).await;
+        for room in 0..100 {
+            let payload = json!({ "query": COUNT, "variables": { "room": format!("room-{room}") } });
+            let id = room.to_string();
+            socket
+                .send(json!({ "id": id, "type": "subscribe", "payload": payload }))
+                .await;
+        }
+        for _ in 0..100 {
+            let first = socket.receive().await;
+            assert_eq!(
+                first["payload"]["data"]["onlineCountChanged"]["count"], 0,
+                "{first}"
+            );
+        }
+        let (before, started) = (reads(&app).await, std::time::Instant::now());
+        for room in [7, 42, 99] {
+            let room = format!("room-{room}");
+            app.user("amy").beat(Some(&room), None).await;
+            let update = socket.receive().await;
+            let counted = &update["payload"]["data"]["onlineCountChanged"];
+            assert_eq!((&counted["room"], &counted["count"]), (&json!(room), &json!(1)));
+        }
+        let (trips, seconds) = (reads(&app).await - before, started.elapsed().as_secs());
+        // A long pipeline is read piece by piece, so only a short one tells how many there were.
+        assert!(
+            partitions > 1 || trips < 50 * (seconds + 1),
+            "{trips} reads in {seconds} s"
+        );
     }
 }
 
