@@ -3,11 +3,14 @@
 //! Owns the order of starting and stopping. What the parts do is theirs.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use redis::{ConnectionInfo, IntoConnectionInfo, RedisError};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::checkin::CheckIns;
 use crate::clock::Clock;
@@ -243,24 +246,26 @@ impl App {
     /// One turn of the keeper: what time does to the partitions that `keeper` may look after.
     pub async fn look_after(&self, keeper: &Keeper) -> Result<(), Unavailable> {
         let partitions = keeper.partitions().await?;
+        let (over, mut is_over) = oneshot::channel::<Infallible>();
         let turn = async {
+            let _over = over; // gone when this is
             self.checkins.look_after(&partitions, self.clock.now()).await?;
-            self.boards.look_after(&partitions, self.clock.now()).await?;
-            self.presence.look_after(&partitions, self.clock.now()).await
+            self.boards.look_after(&partitions, self.clock.now()).await
         };
-        // Boards may take long at the turn of a day; those who go meanwhile are not left until then.
-        let meanwhile = async {
+        // Boards may take long at the turn of a day: who goes meanwhile is not left until then. Neither fails by the other.
+        let presence = async {
             loop {
-                tokio::time::sleep(keeper::TURN).await;
                 let cleared = self.presence.look_after(&partitions, self.clock.now()).await;
-                if cleared.is_err() {
-                    break cleared;
+                if timeout(keeper::TURN, &mut is_over).await.is_ok() {
+                    break cleared.map(drop);
+                }
+                if let Err(error) = cleared {
+                    tracing::debug!(%error, "the keeper will look after presence again");
                 }
             }
         };
         tokio::select! {
-            done = turn => done.map(drop),
-            failed = meanwhile => failed.map(drop),
+            (done, cleared) = async { tokio::join!(turn, presence) } => done.and(cleared),
             lost = keeper.hold(&partitions) => lost,
         }
     }

@@ -101,6 +101,15 @@ impl Settings {
         Ok(Zone::new(tz, starts_at))
     }
 
+    /// The settings of live push, with sockets pinged at least twice in the window of presence: a socket that goes without
+    /// a word is then found out, and its user off, within it.
+    pub fn live_in_the_window(&self) -> Live {
+        let mut live = self.live.clone();
+        let twice = u64::from(self.presence.window_seconds) / 2;
+        live.ping_seconds = live.ping_seconds.min(twice.max(1));
+        live
+    }
+
     /// How long a call to Redis may take, its retry included.
     pub fn redis_timeout(&self) -> Duration {
         Duration::from_millis(self.redis.timeout_ms)

@@ -187,8 +187,21 @@ impl Common {
 /// Anything that ends the program, in words for its operator.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(cause) => {
+            eprintln!("tallyboard: cannot start: {cause}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(program());
+    // A write to a pipe that nobody empties must not keep a process that was told to stop.
+    runtime.shutdown_background();
+    code
+}
+
+async fn program() -> ExitCode {
     let cli = Cli::parse();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
@@ -379,7 +392,7 @@ async fn export(common: &Common, wanted: &Wanted) -> Result<(), Failure> {
     let backing = Backing::join_or_start(&settings).await?;
     let exporting = async {
         let app: Arc<App> = App::open(settings, common.clock(), &backing).await?;
-        roster::write(&app, wanted, std::io::stdout()).await?;
+        roster::write(&app, wanted, tokio::io::stdout()).await?;
         Ok::<(), Failure>(())
     };
     let outcome = tokio::select! {

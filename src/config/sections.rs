@@ -255,7 +255,7 @@ section! {
         max_message_bytes: usize = 256 * 1024,
         /// How long a client may take to say who is asking.
         init_timeout_seconds: u64 = 10,
-        /// How often a socket is pinged, 1 to 25; one that answers none is dropped before the second next.
+        /// How often a socket is pinged, 1 to 25, and at least twice in the window of presence; one that answers none is dropped before the second next.
         ping_seconds: u64 = 20,
         /// How long a client may take nothing of what is sent before it is dropped.
         send_timeout_seconds: u64 = 10,

@@ -51,6 +51,11 @@ impl Bitmaps {
 
     /// All segments in which somebody has a row.
     pub async fn segments(&self) -> Result<Vec<Segment>, Unavailable> {
+        Ok(self.extent().await?.1)
+    }
+
+    /// How many rows there are, and in which segments.
+    pub async fn extent(&self) -> Result<(u64, Vec<Segment>), Unavailable> {
         let rows: Vec<Option<u64>> = self
             .keyspace
             .gather(|request, p| {
@@ -59,11 +64,12 @@ impl Bitmaps {
                 request.command(get);
             })
             .await?;
+        let all = rows.iter().flatten().sum();
         let segments = self.keyspace.partitions().zip(rows).flat_map(|(p, rows)| {
             let count = rows.unwrap_or(0).div_ceil(DAY_ROWS.into());
             (0..count as u32).map(move |number| Segment { partition: p, number })
         });
-        Ok(segments.collect())
+        Ok((all, segments.collect()))
     }
 
     /// How many rows of `segments` are set in `keys` of their segment.
@@ -73,21 +79,36 @@ impl Bitmaps {
         wanted: DayMatch,
         keys: impl Fn(Segment) -> Vec<String>,
     ) -> Result<u64, Unavailable> {
-        let mut sum = 0;
-        let mut waiting = Request::new();
-        let mut bitmaps = 0;
-        for (i, &segment) in segments.iter().enumerate() {
-            let keys = keys(segment);
+        let counts = self.count_each(1, segments, wanted, |_, segment| keys(segment));
+        Ok(counts.await?.into_iter().sum())
+    }
+
+    /// Several counts at once: of each, how many rows of `segments` are set in its keys of their segment.
+    pub async fn count_each(
+        &self,
+        counts: usize,
+        segments: &[Segment],
+        wanted: DayMatch,
+        keys: impl Fn(usize, Segment) -> Vec<String>,
+    ) -> Result<Vec<u64>, Unavailable> {
+        let mut sums = vec![0; counts];
+        let parts = counts * segments.len();
+        let (mut request, mut asked, mut bitmaps) = (Request::new(), Vec::new(), 0);
+        for part in 0..parts {
+            let (count, segment) = (part / segments.len(), segments[part % segments.len()]);
+            let keys = keys(count, segment);
             bitmaps += keys.len();
-            self.ask(&mut waiting, segment, wanted, keys, Told::Count);
-            if bitmaps >= BITMAPS_A_TRIP || i + 1 == segments.len() {
-                for value in self.keyspace.run(&std::mem::take(&mut waiting)).await? {
-                    sum += reply::<u64>(value)?;
+            self.ask(&mut request, segment, wanted, keys, Told::Count);
+            asked.push(count);
+            if bitmaps >= BITMAPS_A_TRIP || part + 1 == parts {
+                let values = self.keyspace.run(&request).await?;
+                for (count, value) in asked.drain(..).zip(values) {
+                    sums[count] += reply::<u64>(value)?;
                 }
-                (waiting, bitmaps) = (Request::new(), 0);
+                (request, bitmaps) = (Request::new(), 0);
             }
         }
-        Ok(sum)
+        Ok(sums)
     }
 
     /// How many of `bits` are set in `keys` of one segment.

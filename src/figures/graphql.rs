@@ -25,7 +25,7 @@ pub struct DayStats {
     active: SafeInt,
     /// How many users are known now: whoever has ever checked in, scored or been seen.
     known_users: SafeInt,
-    /// `checkIns` divided by `active`; null if nobody was active.
+    /// `checkIns` divided by `active`; null if nobody was active. Above 1 where days were made up by users who were not.
     check_in_rate: Option<f64>,
 }
 
@@ -172,8 +172,9 @@ impl FiguresQuery {
             let kept = figures.kept(ctx.now());
             let cohort = kept.day("cohort", cohort.get()?)?;
             let days = return_days(&days)?;
-            let returns = figures.returns(cohort, &days, activity, kept.today).await?;
-            Ok(returns.into())
+            let returns = figures.returns(&[cohort], &days, activity, kept.today).await?;
+            let returns = returns.into_iter().next().map(Retention::from);
+            returns.ok_or_else(|| Error::Internal("a cohort without counts".into()))
         })
         .await
     }
@@ -195,12 +196,8 @@ impl FiguresQuery {
             let cohorts = kept.range(figures.zone(), from.get()?, to.get()?)?;
             let days = return_days(&days)?;
             table(cohorts.len(), days.len())?;
-            let mut rows = Vec::with_capacity(cohorts.len());
-            for cohort in cohorts {
-                let returns = figures.returns(cohort, &days, activity, kept.today).await?;
-                rows.push(returns.into());
-            }
-            Ok(rows)
+            let rows = figures.returns(&cohorts, &days, activity, kept.today).await?;
+            Ok(rows.into_iter().map(Retention::from).collect())
         })
         .await
     }

@@ -2,9 +2,8 @@
 //!
 //! Owns the file's form: a header and a user a line. One segment is held at a time, so memory stays flat.
 
-use std::io::Write;
-
 use chrono::NaiveDate;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::bitmaps::Segment;
 use super::range::BadRange;
@@ -46,14 +45,14 @@ pub enum RosterError {
     Flush(#[from] std::io::Error),
 }
 
-/// Writes who was active on the wanted days to `out`; answers how many they are.
-pub async fn write(app: &App, wanted: &Wanted, out: impl Write) -> Result<u64, RosterError> {
+/// Writes who was active on the wanted days to `out`; answers how many they are. While `out` takes nothing, this waits.
+pub async fn write(app: &App, wanted: &Wanted, mut out: impl AsyncWrite + Unpin) -> Result<u64, RosterError> {
     let figures = &app.figures;
     let dates = figures
         .kept(app.clock.now())
         .range(figures.zone(), wanted.from, wanted.to)?;
-    let mut out = csv::Writer::from_writer(out);
-    out.write_record(["user"])?;
+    let mut lines = Vec::new();
+    csv::Writer::from_writer(&mut lines).write_record(["user"])?;
     let mut count = 0;
     for segment in figures.bitmaps.segments().await? {
         let keys = figures.keys(segment, wanted.activity, dates.iter().copied());
@@ -61,13 +60,18 @@ pub async fn write(app: &App, wanted: &Wanted, out: impl Write) -> Result<u64, R
         let mut rows = set_rows(segment, &bytes).peekable();
         while rows.peek().is_some() {
             let some: Vec<Row> = rows.by_ref().take(NAMES_A_TRIP).collect();
+            let mut csv = csv::Writer::from_writer(std::mem::take(&mut lines));
             for user in figures.names(segment, &some).await? {
-                out.write_record([user])?;
+                csv.write_record([user])?;
                 count += 1;
             }
+            lines = csv.into_inner().map_err(|error| error.into_error())?;
+            out.write_all(&lines).await?;
+            lines.clear();
         }
     }
-    out.flush()?;
+    out.write_all(&lines).await?;
+    out.flush().await?;
     Ok(count)
 }
 

@@ -148,34 +148,52 @@ impl Figures {
         Ok(sum)
     }
 
-    /// How many of those who were active on `cohort` were active so many days later, each as of `today`.
+    /// For each of `cohorts`, how many of those who were active on it were active so many days later, each as of `today`.
+    /// All of it takes at most the configured time.
     pub async fn returns(
         &self,
-        cohort: NaiveDate,
+        cohorts: &[NaiveDate],
         after: &[u64],
         activity: Activity,
         today: NaiveDate,
-    ) -> Result<Returns, Unavailable> {
+    ) -> Result<Vec<Returns>, Unavailable> {
+        let at_leisure = self.returns_at_leisure(cohorts, after, activity, today);
+        self.keyspace.in_time(at_leisure).await
+    }
+
+    async fn returns_at_leisure(
+        &self,
+        cohorts: &[NaiveDate],
+        after: &[u64],
+        activity: Activity,
+        today: NaiveDate,
+    ) -> Result<Vec<Returns>, Unavailable> {
         let segments = self.bitmaps.segments().await?;
-        let both = async |dates: Vec<NaiveDate>| {
-            let keys = |segment| self.keys(segment, activity, dates.iter().copied());
-            self.bitmaps.count(&segments, DayMatch::Every, keys).await
-        };
-        let size = both(vec![cohort]).await?;
-        let mut returned = Vec::with_capacity(after.len());
-        for &days in after {
+        let on = |cohort: NaiveDate, days| {
             let on = cohort.checked_add_days(Days::new(days));
-            let count = match on.filter(|on| *on <= today) {
-                Some(on) => Some(both(vec![cohort, on]).await?),
-                None => None,
-            };
-            returned.push((days, count));
-        }
-        Ok(Returns {
+            on.filter(|on| *on <= today)
+        };
+        // Of each cohort its size, and who came back on each day that has come.
+        let cells = cohorts.iter().flat_map(|&cohort| {
+            let later = after.iter().filter_map(move |&days| on(cohort, days));
+            std::iter::once(vec![cohort]).chain(later.map(move |on| vec![cohort, on]))
+        });
+        let cells: Vec<Vec<NaiveDate>> = cells.collect();
+        let keys = |cell: usize, segment| self.keys(segment, activity, cells[cell].iter().copied());
+        let counts = self
+            .bitmaps
+            .count_each(cells.len(), &segments, DayMatch::Every, keys);
+        let mut counts = counts.await?.into_iter();
+        let mut next = || counts.next().unwrap_or(0);
+        let rows = cohorts.iter().map(|&cohort| Returns {
             cohort,
-            size,
-            returned,
-        })
+            size: next(),
+            returned: after
+                .iter()
+                .map(|&days| (days, on(cohort, days).map(|_| next())))
+                .collect(),
+        });
+        Ok(rows.collect())
     }
 
     /// The bitmaps of `dates` in `segment`.

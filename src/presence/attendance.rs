@@ -1,18 +1,20 @@
 //! Sockets that count as sessions, since they asked for it.
 //!
 //! Owns who of this node's sockets is where, and beats for them: each at once when it comes, all of them in batches every
-//! third of the window by the Clock, and a leave when the last socket of a place has closed.
+//! third of the window by the Clock, and a leave when the last socket of a place has closed. A place that was refused, since
+//! its user had too many rooms or sessions, is tried again when another of the user's places on this node is left, and
+//! whenever all are beaten for.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::Place;
+use super::batches::Sighting;
+use super::seats::Seats;
 use crate::app::App;
 use crate::ids::{BadName, RoomId, SessionId, UserId};
 use crate::keyspace::Unavailable;
@@ -21,29 +23,17 @@ use crate::random::unique_name;
 /// How often the Clock is asked whether it is time to beat.
 const LOOK: Duration = Duration::from_millis(250);
 
-type Sighting = (UserId, Place);
-
 /// The sockets of this node that count as sessions.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Attendance(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
+    /// Names this node among all: the same session may have sockets on several, and each leaves for its own only.
+    node: Arc<str>,
     seats: Mutex<Seats>,
     changed: Notify,
     /// One at a time tells Redis, so that a beat never overtakes a leave.
     telling: tokio::sync::Mutex<()>,
-    /// The session of sockets that name none: theirs on this node.
-    node: Mutex<Option<SessionId>>,
-}
-
-#[derive(Default)]
-struct Seats {
-    /// How many sockets are at each place.
-    taken: HashMap<Sighting, usize>,
-    /// Where somebody came or went, and Redis does not know yet.
-    changed: HashSet<Sighting>,
-    beaten_at: Option<DateTime<Utc>>,
 }
 
 /// One socket's place, as long as this lives.
@@ -60,6 +50,17 @@ struct Asked {
     session: Option<String>,
 }
 
+impl Default for Attendance {
+    fn default() -> Attendance {
+        Attendance(Arc::new(Shared {
+            node: unique_name().into(),
+            seats: Mutex::default(),
+            changed: Notify::new(),
+            telling: tokio::sync::Mutex::default(),
+        }))
+    }
+}
+
 impl Attendance {
     /// The place that `presence` in the payload of a `connection_init` asks for; `None` if it does not.
     pub fn asked(&self, payload: &Value) -> Result<Option<Place>, String> {
@@ -68,38 +69,20 @@ impl Attendance {
         };
         let asked = Asked::deserialize(presence).map_err(|error| format!("presence: {error}"))?;
         let place = || {
-            let room = asked.room.as_deref().map(RoomId::parse).transpose()?;
-            let session = match asked.session.as_deref() {
-                Some(session) => SessionId::parse(session)?,
-                None => self.session_of_this_node()?,
-            };
             Ok(Place {
-                room,
-                session: Some(session),
+                room: asked.room.as_deref().map(RoomId::parse).transpose()?,
+                session: asked.session.as_deref().map(SessionId::parse).transpose()?,
+                node: Some(self.0.node.clone()),
             })
         };
         let place: Result<Place, BadName> = place();
         place.map(Some).map_err(|bad| format!("presence: {bad}"))
     }
 
-    fn session_of_this_node(&self) -> Result<SessionId, BadName> {
-        let mut node = self.0.node.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*node {
-            Some(session) => Ok(session.clone()),
-            None => {
-                let session = SessionId::parse(&format!("sockets-{}", unique_name()))?;
-                Ok(node.insert(session).clone())
-            }
-        }
-    }
-
     /// One more socket of `user` is at `place`.
     pub fn take(&self, user: UserId, place: Place) -> Seat {
         let sighting = (user, place);
-        let mut seats = self.seats();
-        *seats.taken.entry(sighting.clone()).or_default() += 1;
-        seats.changed.insert(sighting.clone());
-        drop(seats);
+        self.seats().take(&sighting);
         self.0.changed.notify_one();
         Seat {
             attendance: self.clone(),
@@ -111,36 +94,20 @@ impl Attendance {
     pub async fn settle(&self, app: &App) -> Result<(), Unavailable> {
         let _alone = self.0.telling.lock().await;
         let now = app.clock.now();
-        let pause = app.presence.window() / 3;
-        let (mut here, mut gone) = (Vec::new(), Vec::new());
-        let all = {
-            let mut seats = self.seats();
-            let all = seats.beaten_at.is_none_or(|at| now - at >= pause || now < at);
-            let changed = std::mem::take(&mut seats.changed);
-            for sighting in changed {
-                match seats.taken.contains_key(&sighting) {
-                    true if all => {}
-                    true => here.push(sighting),
-                    false => gone.push(sighting),
-                }
-            }
-            if all {
-                here = seats.taken.keys().cloned().collect();
-            }
-            all
+        let news = self.seats().news(now, app.presence.window());
+        // Leaves come first: each may make room for another place of its user.
+        let told = async {
+            app.presence.leave_all(&news.gone, now).await?;
+            app.presence.heartbeat_all(&news.here, now).await
         };
-        let done = async {
-            app.presence.heartbeat_all(&here, now).await?;
-            app.presence.leave_all(&gone, now).await
-        };
-        let done = done.await;
-        let mut seats = self.seats();
-        match &done {
-            Ok(()) if all => seats.beaten_at = Some(now),
-            Ok(()) => {}
-            Err(_) => seats.changed.extend(here.into_iter().chain(gone)),
-        }
-        done
+        let told = told.await;
+        self.seats().told(news, now, told)
+    }
+
+    /// All have gone, also those whose sockets have not ended yet: the server stops.
+    pub async fn leave(&self, app: &App) -> Result<(), Unavailable> {
+        self.seats().empty();
+        self.settle(app).await
     }
 
     fn seats(&self) -> MutexGuard<'_, Seats> {
@@ -150,15 +117,7 @@ impl Attendance {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut seats = self.attendance.seats();
-        if let Some(sockets) = seats.taken.get_mut(&self.sighting) {
-            *sockets -= 1;
-            if *sockets == 0 {
-                seats.taken.remove(&self.sighting);
-                seats.changed.insert(self.sighting.clone());
-            }
-        }
-        drop(seats);
+        self.attendance.seats().free(&self.sighting);
         self.attendance.0.changed.notify_one();
     }
 }

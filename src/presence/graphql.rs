@@ -19,22 +19,55 @@ use crate::user::graphql::User;
 /// The most rows of one page, and the most users asked for at once.
 const MAX_FIRST: usize = 500;
 
-/// The answer to `heartbeat`.
-#[derive(Debug, SimpleObject)]
+/// The answer to `heartbeat`. Counting costs a round trip, so it is done for those who ask.
 pub struct HeartbeatPayload {
+    room: Option<RoomId>,
+    now: DateTime<Utc>,
+}
+
+/// The answer to `heartbeat`.
+#[Object]
+impl HeartbeatPayload {
     /// How many users are online in the room now, the caller included; without a room: on the whole site.
-    online_count: SafeInt,
+    async fn online_count(&self, ctx: &Context<'_>) -> async_graphql::Result<SafeInt> {
+        counted(ctx, self.room.as_ref(), self.now).await
+    }
+
     /// Beat again within this many seconds to stay online: a third of the window.
-    next_within_seconds: i32,
+    async fn next_within_seconds(&self, ctx: &Context<'_>) -> i32 {
+        ctx.app().presence.next_within_seconds()
+    }
+}
+
+/// The answer to `leave`. Counting costs a round trip, so it is done for those who ask.
+pub struct LeavePayload {
+    online: bool,
+    room: Option<RoomId>,
+    now: DateTime<Utc>,
 }
 
 /// The answer to `leave`.
-#[derive(Debug, SimpleObject)]
-pub struct LeavePayload {
+#[Object]
+impl LeavePayload {
     /// Whether another session keeps the user online: in that room, or without a room on the site.
-    online: bool,
+    async fn online(&self) -> bool {
+        self.online
+    }
+
     /// How many users are online in the room now; without a room: on the whole site.
-    online_count: SafeInt,
+    async fn online_count(&self, ctx: &Context<'_>) -> async_graphql::Result<SafeInt> {
+        counted(ctx, self.room.as_ref(), self.now).await
+    }
+}
+
+/// What the answers to `heartbeat` and `leave` say of who is online.
+async fn counted(
+    ctx: &Context<'_>,
+    room: Option<&RoomId>,
+    now: DateTime<Utc>,
+) -> async_graphql::Result<SafeInt> {
+    let count = ctx.app().presence.count_for_answer(room, now).await;
+    Ok(count.map_err(Error::from)?.into())
 }
 
 /// Whether a user is online.
@@ -134,6 +167,7 @@ fn place(room: Option<ID>, session: Option<ID>) -> Result<Place, Error> {
     Ok(Place {
         room: room_of(room)?,
         session: session.map(|session| SessionId::parse(&session)).transpose()?,
+        node: None,
     })
 }
 
@@ -245,8 +279,8 @@ impl PresenceMutation {
             let (presence, now) = (&ctx.app().presence, ctx.now());
             presence.heartbeat(&user, &place, now).await?;
             Ok(HeartbeatPayload {
-                online_count: presence.count_for_beat(place.room.as_ref(), now).await?.into(),
-                next_within_seconds: presence.next_within_seconds(),
+                room: place.room,
+                now,
             })
         })
         .await
@@ -271,7 +305,8 @@ impl PresenceMutation {
             }
             Ok(LeavePayload {
                 online: presence.leave(&user, &place, now).await?,
-                online_count: presence.count_online(place.room.as_ref(), now).await?.into(),
+                room: place.room,
+                now,
             })
         })
         .await

@@ -11,13 +11,14 @@ use futures::Stream;
 use tokio::sync::watch;
 
 use super::graphql::counted_room;
+use super::watched::{Counted, Watcher};
 use crate::app::App;
 use crate::error::Error;
+use crate::graphql::AppContext;
 use crate::graphql::access;
 use crate::graphql::rules::{Askers, allowed};
 use crate::graphql::scalars::SafeInt;
 use crate::graphql::shared::shared;
-use crate::ids::RoomId;
 use crate::live::{Followed, Pulse, Step, UpdateCause, follow};
 
 /// How often it is looked at.
@@ -35,15 +36,15 @@ pub struct OnlineCount {
     at: DateTime<Utc>,
 }
 
-struct Counted {
+struct Followers {
     app: Arc<App>,
-    room: Option<RoomId>,
+    watcher: Watcher,
     /// Nothing but time wakes it.
     still: watch::Sender<Pulse>,
 }
 
-impl Followed for Counted {
-    type State = (u64, DateTime<Utc>);
+impl Followed for Followers {
+    type State = Counted;
     type Update = OnlineCount;
 
     fn pulses(&self) -> watch::Receiver<Pulse> {
@@ -54,10 +55,13 @@ impl Followed for Counted {
         Some(EVERY_SECOND)
     }
 
-    async fn read(&self, _before: Option<(&Self::State, u64)>, _pulse: &Pulse) -> Result<Self::State, Error> {
-        let now = self.app.clock.now();
-        let count = self.app.presence.count_online(self.room.as_ref(), now).await?;
-        Ok((count, now))
+    async fn read(&self, before: Option<(&Self::State, u64)>, _pulse: &Pulse) -> Result<Self::State, Error> {
+        let Some((before, _)) = before else {
+            return Ok(self.watcher.first(&self.app.clock).await?);
+        };
+        let counted = self.watcher.next(&self.app.clock).await?;
+        // Whoever joins later is told since when it has been so.
+        Ok(if counted.0 == before.0 { *before } else { counted })
     }
 
     fn step(&self, before: &Self::State, now: &Self::State) -> Step {
@@ -69,7 +73,7 @@ impl Followed for Counted {
 
     fn update(&self, _cause: UpdateCause, _before: Option<&Self::State>, now: &Self::State) -> OnlineCount {
         OnlineCount {
-            room: self.room.as_ref().map(|room| ID(room.to_string())),
+            room: self.watcher.room().map(|room| ID(room.to_string())),
             count: now.0.into(),
             at: now.1,
         }
@@ -91,11 +95,11 @@ impl PresenceSubscription {
         #[graphql(desc = "In this room; left out: on the whole site.")] room: Option<ID>,
     ) -> async_graphql::Result<impl Stream<Item = OnlineCount> + use<>> {
         access::allowed(ctx)?;
-        let counted = Counted {
+        let followers = Followers {
             app: ctx.data_unchecked::<Arc<App>>().clone(),
-            room: counted_room(ctx, room)?,
+            watcher: Watcher::new(&ctx.app().presence, counted_room(ctx, room)?),
             still: watch::channel(Pulse::default()).0,
         };
-        Ok(follow(ctx, counted))
+        Ok(follow(ctx, followers))
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::minutes::{HEARTBEAT_COUNT, LastCount};
+use super::watched::Watched;
 use crate::checkin::rows::{self, DAY};
 use crate::checkin::store::Keep;
 use crate::config::{self, PresenceMode};
@@ -38,6 +39,7 @@ pub struct Presence {
     mode: PresenceMode,
     pub(super) bitmaps: Bitmaps,
     pub(super) last_count: LastCount,
+    pub(super) watched: Watched,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -53,13 +55,18 @@ pub struct Place {
     pub room: Option<RoomId>,
     /// Which tab or device; `None`: the one without a name.
     pub session: Option<SessionId>,
+    /// Of which node's sockets it is the session; `None`: of heartbeats. So a node's leave takes off only what it beats for.
+    pub node: Option<Arc<str>>,
 }
 
 impl Place {
     /// As the scripts name it.
     fn field(&self) -> String {
         let session = self.session.as_ref().map_or("", SessionId::as_str);
-        format!("{} {session}", self.room_name())
+        match &self.node {
+            None => format!("{} {session}", self.room_name()),
+            Some(node) => format!("{} {session} {node}", self.room_name()),
+        }
     }
 
     fn room_name(&self) -> &str {
@@ -109,6 +116,7 @@ impl Presence {
         Presence {
             bitmaps: Bitmaps::new(keyspace.clone()),
             last_count: LastCount::default(),
+            watched: Watched::default(),
             mode: presence.mode,
             keyspace,
             zone,
@@ -157,15 +165,16 @@ impl Presence {
     /// `user` is no longer at `place`. Whether another session keeps the user online there: in the room, or on the site if
     /// the place is in none.
     pub async fn leave(&self, user: &UserId, place: &Place, now: DateTime<Utc>) -> Result<bool, Unavailable> {
-        let Some(row) = self.keyspace.row(user).await? else {
-            return Ok(false); // never seen; leaving makes nobody known
-        };
         if self.only_counts() {
-            return self.in_minutes(user, row, now).await; // a bit knows nothing of sessions
+            // A bit knows nothing of sessions.
+            return match self.keyspace.row(user).await? {
+                Some(row) => self.in_minutes(user, row, now).await,
+                None => Ok(false),
+            };
         }
-        let complete = |call: Call, row: Row| self.leave_call(call, row, place, now);
-        let answer = self.keyspace.mutate(&LEAVE, user, Memory::None, complete).await?;
-        Ok(answer.text == "1")
+        let leaving = [(user.clone(), place.clone())];
+        let answers = self.keyspace.in_time(self.leaves(&leaving, now)).await?;
+        Ok(answers.iter().any(|(_, answer)| answer.as_deref() == Some("1")))
     }
 
     /// How many users are online in `room`, or on the whole site: seen within the window that ends with `now`.
@@ -188,8 +197,8 @@ impl Presence {
         Ok(counts.into_iter().sum())
     }
 
-    /// As [`Presence::count_online`], for the answer to a heartbeat, which are many.
-    pub async fn count_for_beat(
+    /// As [`Presence::count_online`], for the answers to heartbeats and leaves, which are many.
+    pub async fn count_for_answer(
         &self,
         room: Option<&RoomId>,
         now: DateTime<Utc>,

@@ -83,6 +83,7 @@ impl Presence {
             self.keyspace.generation().to_owned(),
             since.to_string(),
             BATCH.to_string(),
+            self.backstop().to_string(),
         ];
         for room in due {
             let room = RoomId::parse(&room)

@@ -186,7 +186,7 @@ impl Running {
         keeper.abort();
         audit.abort();
         keys.abort();
-        if let Err(error) = app.attendance.settle(&app).await {
+        if let Err(error) = app.attendance.leave(&app).await {
             tracing::debug!(%error, "those on sockets leave with the window");
         }
         attendance.abort();

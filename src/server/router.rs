@@ -51,7 +51,7 @@ pub fn router(app: Arc<App>, topics: Topics, connections: Connections, identity:
         metrics: Metrics::of(&app),
         terms: Terms {
             topics,
-            live: app.settings.live.clone(),
+            live: app.settings.live_in_the_window(),
             attendance: app.attendance.clone(),
             identity,
         },

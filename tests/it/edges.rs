@@ -203,7 +203,7 @@ fn at_hand(app: &App, id: &str, period: Period) -> (Arc<Board>, Span) {
 /// Adds points for each of these users, in pipelines.
 async fn fill(app: &App, board: &Board, users: &[String], points: i64) {
     let now = app.clock.now();
-    for users in users.chunks(1_000) {
+    for users in users.chunks(200) {
         let score = |user: &String| Score {
             board,
             user: UserId::parse(user).unwrap(),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use chrono::{Days, NaiveDate};
 use rand::rngs::StdRng;
@@ -11,7 +12,11 @@ use serde_json::{Value, json};
 use tallyboard::config::Settings;
 use tallyboard::figures::roster::{self, Wanted};
 use tallyboard::figures::{Activity, DayMatch};
+use tallyboard::ids::UserId;
+use tallyboard::presence;
+use tokio::io::AsyncReadExt;
 use tokio::process::Command;
+use tokio::time::timeout;
 
 use crate::harness::*;
 use crate::imports::{check_ins, purchase_app, purchases_in, real_data, toml};
@@ -61,7 +66,7 @@ impl Caller<'_> {
     }
 }
 
-async fn roster(
+pub async fn roster(
     app: &TestApp,
     from: NaiveDate,
     to: NaiveDate,
@@ -164,12 +169,11 @@ async fn the_known_figures_of_the_purchases_come_out() {
     }
 }
 
-/// What `tallyboard export users` writes of those seen on any day; or what it says if it fails.
-async fn exported(dir: &Path, settings: &Settings, from: &str, to: &str) -> Result<BTreeSet<String>, String> {
+/// `tallyboard export users` of those seen on any day.
+fn export(dir: &Path, settings: &Settings, from: &str, to: &str) -> Command {
     let config = dir.join("tallyboard.toml");
     std::fs::write(&config, toml(settings)).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tallyboard"));
-    command.args(["export", "users", "--from", from, "--to", to]);
+    let mut command = Command::from(tallyboard(&["export", "users", "--from", from, "--to", to]));
     command.args(["--activity", "online", "--match", "any"]);
     command.arg("--config").arg(config);
     command.arg("--data-dir").arg(dir.join("data"));
@@ -178,7 +182,12 @@ async fn exported(dir: &Path, settings: &Settings, from: &str, to: &str) -> Resu
         "TALLYBOARD_ANALYTICS__KEEP_DAYS",
         settings.analytics.keep_days.to_string(),
     );
-    let output = command.stdin(Stdio::null()).output().await.unwrap();
+    command
+}
+
+/// What `tallyboard export users` writes of those seen on any day; or what it says if it fails.
+async fn exported(dir: &Path, settings: &Settings, from: &str, to: &str) -> Result<BTreeSet<String>, String> {
+    let output = export(dir, settings, from, to).output().await.unwrap();
     if !output.status.success() {
         assert_eq!(output.stdout, b"", "nothing that looks like a roster");
         return Err(String::from_utf8(output.stderr).unwrap());
@@ -186,6 +195,85 @@ async fn exported(dir: &Path, settings: &Settings, from: &str, to: &str) -> Resu
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text.lines().next(), Some("user"));
     Ok(text.lines().skip(1).map(str::to_owned).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_that_nobody_reads_ends_when_it_is_told_to() {
+    let app = spawn_app().at("1998-07-01T00:00:00Z").await;
+    let name = |i: u32| UserId::parse(&format!("{i:0>128}")).unwrap();
+    let users: Vec<_> = (0..2_000)
+        .map(|i| (name(i), presence::Place::default()))
+        .collect();
+    let beats = app.running().app.presence.heartbeat_all(&users, app.clock.now());
+    assert_eq!(beats.await.unwrap(), []);
+    for name in ["INT", "TERM"] {
+        let mut command = export(app.dir.path(), &app.settings, "1998-07-01", "1998-07-01");
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // More than a pipe holds: once the first bytes have come, the rest of it is stuck.
+        let mut first = [0; 5];
+        child
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut first)
+            .await
+            .unwrap();
+        assert_eq!(&first, b"user\n");
+        signal(name, child.id().unwrap());
+        let ended = timeout(Duration::from_secs(20), child.wait()).await;
+        let code = ended.expect("it does not end").unwrap().code();
+        let mut said = String::new();
+        child.stderr.unwrap().read_to_string(&mut said).await.unwrap();
+        assert_eq!((code, said.contains("not complete")), (Some(1), true), "{said}");
+    }
+}
+
+/// How often Redis has read from its clients.
+pub async fn reads(app: &TestApp) -> u64 {
+    let mut info = redis::cmd("INFO");
+    let said: String = info
+        .arg("stats")
+        .query_async(&mut app.redis().await)
+        .await
+        .unwrap();
+    let line = said
+        .lines()
+        .find_map(|line| line.strip_prefix("total_reads_processed:"));
+    line.unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_largest_table_fills_its_round_trips_and_takes_no_more_than_its_time() {
+    let days: Vec<String> = (0..100).map(|i| i.to_string()).collect();
+    let table = format!(
+        "{{ retentionTable(from: \"2026-11-01\", to: \"2026-11-20\", days: [{}]) {{ size }} }}",
+        days.join(",")
+    );
+    let app = spawn_app()
+        .with(|settings| {
+            settings.analytics.keep_days = 366;
+            settings.redis.timeout_ms = 5_000;
+        })
+        .await;
+    app.user("amy").check_in().await;
+    let before = reads(&app).await;
+    let rows: Vec<Value> = app.analyst().field(&table, json!({})).await;
+    assert_eq!(rows.len(), 20);
+    let trips = reads(&app).await - before;
+    assert!(trips < 500, "{trips} reads for 2,020 counts");
+
+    // Sixty million rows are too many for so large a table within so short a time.
+    let app = app.restarted(|settings| settings.redis.timeout_ms = 200).await;
+    let mut set = redis::cmd("HSET");
+    set.arg("tb:{0}:generation").arg("rows").arg(60_000_000);
+    set.exec_async(&mut app.redis().await).await.unwrap();
+    let started = std::time::Instant::now();
+    assert_eq!(app.analyst().refusal(&table, json!({})).await.0, "UNAVAILABLE");
+    assert!(started.elapsed() < Duration::from_secs(5));
 }
 
 /// Fifteen random days, lived through: some check in, some are only seen.
@@ -300,6 +388,8 @@ async fn ranges_that_cannot_be_are_refused_in_plain_words_and_days_to_come_are_n
         .await;
     app.user("amy").check_in().await;
     let many = format!("[{}]", vec!["\"amy\""; 1_001].join(","));
+    let days = vec!["1"; 101].join(",");
+    let hundred_and_one = format!("retention(cohort: \"2027-03-01\", days: [{days}]) {{ size }}");
     let among = format!("activeUsers(from: \"2027-03-01\", to: \"2027-03-01\", among: {many})");
     for (field, said) in [
         (
@@ -345,6 +435,31 @@ async fn ranges_that_cannot_be_are_refused_in_plain_words_and_days_to_come_are_n
             "retentionTable(from: \"2026-03-01\", to: \"2027-02-01\", days: [1,2,3,4,5,6,7]) { size }",
             "at most 2000 cells",
         ),
+        (
+            "retentionTable(from: \"2027-02-02\", to: \"2027-02-01\", days: [1]) { size }",
+            "lies after to",
+        ),
+        (
+            "retentionTable(from: \"2025-10-16\", to: \"2025-10-20\", days: [1]) { size }",
+            "which begin 2025-10-17",
+        ),
+        (
+            "retentionTable(from: \"2027-03-01\", to: \"2027-03-02\", days: [1]) { size }",
+            "lies in the future",
+        ),
+        (
+            "dayStatsRange(from: \"2026-02-01\", to: \"2027-02-02\") { date }",
+            "at most 366 days",
+        ),
+        (
+            "dayStatsRange(from: \"2025-10-16\", to: \"2025-10-20\") { date }",
+            "which begin 2025-10-17",
+        ),
+        (&hundred_and_one, "at most 100 entries"),
+        (
+            "retention(cohort: \"2026-01-01\", days: [367]) { size }",
+            "0 to 366 days",
+        ),
     ] {
         let (code, message) = app.analyst().refusal(&format!("{{ {field} }}"), json!({})).await;
         assert_eq!(code, "BAD_USER_INPUT", "{field}");
@@ -370,6 +485,17 @@ async fn ranges_that_cannot_be_are_refused_in_plain_words_and_days_to_come_are_n
         json!([day(1, Some(0), Some(0.0))]),
         "an open day has come"
     );
+    let hundred = [1; 100];
+    let longest = app.analyst().retention("2026-03-01", &hundred, "CHECK_IN").await;
+    assert_eq!(
+        longest["days"].as_array().unwrap().len(),
+        100,
+        "as many as may be"
+    );
+    let last = app.analyst().retention("2026-03-01", &[366], "CHECK_IN").await;
+    assert_eq!(last["days"][0]["returned"], 0, "as far as may be");
+    let year = app.analyst().day_stats("2026-02-28", "2027-02-28").await;
+    assert_eq!(year.len(), 366, "as long as may be");
     let empty = app.analyst().retention("2027-02-01", &[1], "CHECK_IN").await;
     assert_eq!(
         empty["days"],

@@ -1,12 +1,14 @@
 //! `presence.mode = "count"`: the same numbers at a bit a minute and user.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use futures::future::join_all;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use redis::cmd;
 use serde_json::{Value, json};
 use tallyboard::config::{PresenceMode, Settings};
 
+use crate::figures_at_scale::overheard;
 use crate::harness::*;
 
 fn counting(settings: &mut Settings) {
@@ -85,8 +87,8 @@ async fn it_keeps_a_bit_a_minute_and_user_and_forgets_the_minutes() {
             let beats = users.map(|i| format!(" u{i}: heartbeat(userId: \"user-{i}\") {{ onlineCount }}"));
             format!("mutation {{ {} }}", beats.collect::<String>())
         };
-        for from in [0, 400, 800, 1_200] {
-            app.service().data(&beat(from..from + 400), json!({})).await;
+        for from in (0..1_600).step_by(200) {
+            app.service().data(&beat(from..from + 200), json!({})).await;
         }
         assert_eq!(app.anonymous().online(None).await, 1_600);
         let mut redis = app.redis().await;
@@ -133,6 +135,86 @@ async fn it_keeps_a_bit_a_minute_and_user_and_forgets_the_minutes() {
             keys.is_empty()
         })
         .await;
+    }
+}
+
+async fn set_rows(app: &TestApp, rows: u32) {
+    let mut redis = app.redis().await;
+    for p in app.running().app.keyspace.partitions() {
+        let mut set = cmd("HSET");
+        set.arg(app.running().app.keyspace.keys().generation(p));
+        set.arg("rows").arg(rows);
+        set.exec_async(&mut redis).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bitmap_is_sized_once_and_does_not_double_as_users_come() {
+    let app = spawn_app().with(counting).await;
+    set_rows(&app, 130_600).await; // 16,325 bytes; the allocator gives up to 16,384
+    for from in (0..750).step_by(150) {
+        let beats = (from..from + 150)
+            .map(|i| format!(" u{i}: heartbeat(userId: \"user-{i}\") {{ nextWithinSeconds }}"));
+        let document = format!("mutation {{ {} }}", beats.collect::<String>());
+        app.service().data(&document, json!({})).await;
+    }
+    assert_eq!(app.anonymous().online(None).await, 750);
+    let mut redis = app.redis().await;
+    let keys = [app.ttls("tb:*:minute:*").await, app.ttls("tb:*:active:*").await].concat();
+    assert_eq!(keys.len(), 2);
+    for (key, _) in keys {
+        let mut usage = cmd("MEMORY");
+        usage.arg("USAGE").arg(&key);
+        let bytes: u64 = usage.query_async(&mut redis).await.unwrap();
+        assert!(
+            bytes < 131_350 / 8 * 3 / 2,
+            "{key}: {bytes} bytes for 131,350 rows"
+        );
+    }
+}
+
+/// How often the site is counted while `work` goes on.
+async fn counts(app: &TestApp, work: impl Future<Output = ()>) -> usize {
+    let ((), lines) = overheard(app, work).await;
+    let combined = |line: &&String| line.contains("\"EVALSHA\"") && line.contains("\"COUNT\"");
+    let counted = |line: &&String| line.contains("\"ZCOUNT\"");
+    lines
+        .iter()
+        .filter(|line| combined(line) || counted(line))
+        .count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_count_costs_only_those_who_ask_and_a_large_one_is_made_by_one_of_them() {
+    let silent = "mutation { heartbeat { nextWithinSeconds } leave { online } }";
+    let asking = "mutation { heartbeat { onlineCount } leave { onlineCount } }";
+    for partitions in both_partitions() {
+        let exact = spawn_app().partitions(partitions).await;
+        let count = spawn_app().partitions(partitions).with(counting).await;
+        set_rows(&count, 9_000_000 / partitions).await;
+        for app in [&exact, &count] {
+            let amy = app.user("amy");
+            let work = async {
+                amy.data(silent, json!({})).await;
+            };
+            let counts = counts(app, work).await;
+            // In the mode that only counts, `online` of a leave looks at the user's own bit, which is no count.
+            assert_eq!(counts, 0, "P = {partitions}");
+        }
+        let (amy, started) = (count.user("amy"), std::time::Instant::now());
+        let work = async {
+            amy.data(asking, json!({})).await; // now it is known to be much work
+            for _ in 0..5 {
+                join_all((0..20).map(|_| amy.data(asking, json!({})))).await;
+            }
+        };
+        let scripts = counts(&count, work).await;
+        let segments = (9_000_000 / partitions as usize).div_ceil(1 << 20) * partitions as usize;
+        let most = segments * (1 + started.elapsed().as_secs() as usize);
+        assert!(
+            (segments..=most).contains(&scripts),
+            "{scripts} scripts, {most} at most"
+        );
     }
 }
 

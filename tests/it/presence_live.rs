@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tallyboard::config::Settings;
 
+use crate::figures::reads;
 use crate::harness::*;
 
 const COUNT: &str = "subscription ($room: ID) { onlineCountChanged(room: $room) { room count at } }";
@@ -60,6 +61,19 @@ async fn an_online_count_comes_in_full_first_and_then_as_it_changes() {
         other.subscribe(COUNT, json!({ "room": "lobby" })).await;
         assert_eq!(other.update().await["count"], 0);
         assert_eq!(app.running().app.gauges.topics.get(), 2);
+
+        // Whoever joins later is told since when it has been so; two changes on the site are at least a look apart.
+        app.set("2027-03-01T08:06:00Z");
+        app.user("bob").beat(None, None).await;
+        while site.update().await["count"] != 1 {}
+        app.user("bob").leave(None, None).await;
+        while site.update().await["count"] != 0 {}
+        let mut later = Socket::open(&app.user("zoe")).await;
+        later.subscribe(COUNT, json!({ "room": "lobby" })).await;
+        assert_eq!(
+            later.update().await,
+            shown(json!("lobby"), 0, "2027-03-01T08:05:00.001+00:00")
+        );
     }
 }
 
@@ -96,6 +110,44 @@ async fn todays_figures_are_pushed_to_analysts_and_go_on_with_the_next_day() {
                 "{refused}"
             );
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_rooms_are_looked_at_together_and_each_subscriber_hears_of_its_own() {
+    for partitions in both_partitions() {
+        let app = spawn_app().partitions(partitions).await;
+        let _keeper = app.only_keeper().await; // the server's own asks for nothing meanwhile
+        let anonymous = app.anonymous();
+        let mut socket = Socket::open(&anonymous).await;
+        for room in 0..100 {
+            let payload = json!({ "query": COUNT, "variables": { "room": format!("room-{room}") } });
+            let id = room.to_string();
+            socket
+                .send(json!({ "id": id, "type": "subscribe", "payload": payload }))
+                .await;
+        }
+        for _ in 0..100 {
+            let first = socket.receive().await;
+            assert_eq!(
+                first["payload"]["data"]["onlineCountChanged"]["count"], 0,
+                "{first}"
+            );
+        }
+        let (before, started) = (reads(&app).await, std::time::Instant::now());
+        for room in [7, 42, 99] {
+            let room = format!("room-{room}");
+            app.user("amy").beat(Some(&room), None).await;
+            let update = socket.receive().await;
+            let counted = &update["payload"]["data"]["onlineCountChanged"];
+            assert_eq!((&counted["room"], &counted["count"]), (&json!(room), &json!(1)));
+        }
+        let (trips, seconds) = (reads(&app).await - before, started.elapsed().as_secs());
+        // A long pipeline is read piece by piece, so only a short one tells how many there were.
+        assert!(
+            partitions > 1 || trips < 50 * (seconds + 1),
+            "{trips} reads in {seconds} s"
+        );
     }
 }
 

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Timelike, Utc};
+use redis::aio::MultiplexedConnection;
 use redis::cmd;
 use serde_json::{Value, json};
 use tallyboard::config::Durability;
 use tallyboard::ids::{RoomId, UserId};
 use tallyboard::presence;
+use tallyboard::presence::upkeep::BATCH;
 
 use crate::harness::*;
 use crate::imports::real_data;
@@ -69,6 +71,23 @@ async fn who_went_without_a_word_is_cleared_away_and_an_abandoned_room_vanishes(
     }
 }
 
+/// Nothing is kept of anybody but the `held` who are on the site, each in one room by one session.
+async fn rooms_and_sessions_are_those_of(redis: &mut MultiplexedConnection, held: u64) {
+    let count = async |redis: &mut MultiplexedConnection, command: &str, key: &str| -> u64 {
+        cmd(command).arg(key).query_async(redis).await.unwrap()
+    };
+    let keys = async |redis: &mut MultiplexedConnection, pattern: &str| -> Vec<String> {
+        cmd("KEYS").arg(pattern).query_async(redis).await.unwrap()
+    };
+    assert_eq!(keys(redis, "tb:{0}:sessions:*").await.len() as u64, held);
+    let (rooms, mut members) = (keys(redis, "tb:{0}:seen-in:*").await, 0);
+    for room in &rooms {
+        members += count(redis, "ZCARD", room).await;
+    }
+    assert_eq!(members, held);
+    assert_eq!(count(redis, "ZCARD", "tb:{0}:rooms").await, rooms.len() as u64);
+}
+
 /// How many one-off heartbeats; `TALLYBOARD_BEATS=1000000` for the whole measure.
 fn beats() -> u64 {
     std::env::var("TALLYBOARD_BEATS").map_or(20_000, |beats| beats.parse().unwrap())
@@ -103,14 +122,14 @@ async fn one_off_heartbeats_over_a_day_leave_no_more_behind_than_the_window_hold
             let room = RoomId::parse(&format!("room-{}", i / 1_000)).unwrap();
             let place = presence::Place {
                 room: Some(room),
-                session: None,
+                ..Default::default()
             };
             (UserId::parse(&format!("once-{i}")).unwrap(), place)
         };
         let users: Vec<_> = (minute * beats / minutes..(minute + 1) * beats / minutes)
             .map(sighting)
             .collect();
-        presence.heartbeat_all(&users, now).await.unwrap();
+        assert_eq!(presence.heartbeat_all(&users, now).await.unwrap(), []);
         // Once a minute here; the keeper's own turns come every two seconds.
         presence.look_after(&partitions, now).await.unwrap();
         let held: u64 = cmd("ZCARD")
@@ -122,6 +141,7 @@ async fn one_off_heartbeats_over_a_day_leave_no_more_behind_than_the_window_hold
         assert!(held <= in_window + 12, "{held} at minute {minute}");
         if minute % 60 == 59 {
             assert_eq!(presence.count_online(None, now).await.unwrap(), held);
+            rooms_and_sessions_are_those_of(&mut redis, held).await;
         }
     }
     app.set("2027-03-02T00:10:00Z");
@@ -140,6 +160,10 @@ async fn one_off_heartbeats_over_a_day_leave_no_more_behind_than_the_window_hold
         .query_async(&mut redis)
         .await
         .unwrap();
+    for entry in log.iter().filter(|entry| entry.3[0] == "EVALSHA") {
+        let keys: usize = entry.3[2].parse().unwrap();
+        assert!(keys <= BATCH + 2, "{entry:?}");
+    }
     // Evictions are the scripts with many keys. What others take on this machine shows in either kind.
     let longest = |evicts: bool| {
         let scripts = log.iter().filter(|entry| entry.3[0] == "EVALSHA");

@@ -6,6 +6,7 @@ use chrono::{Days, TimeDelta};
 use serde_json::{Value, json};
 use tallyboard::config::{Board as Configured, Settings};
 use tallyboard::day::Period;
+use tallyboard::ids::UserId;
 use tallyboard::import;
 use tallyboard::keyspace::keeper::Keeper;
 use tallyboard::leaderboard::{BoardOrder, ScoreOperator, TieBreak};
@@ -140,12 +141,41 @@ async fn what_will_be_over_has_a_ttl_after_every_kind_of_write() {
             }
             app.user("amy").check_in().await;
             all_expire(&app, "a check-in").await;
+            presence_expires(&app).await;
             app.look_after().await;
             all_expire(&app, "upkeep").await;
             service.board("best", &last_days(3), None).await;
             all_expire(&app, "a look at a window").await;
         }
     }
+}
+
+async fn presence_expires(app: &TestApp) {
+    let id = |user: &str| UserId::parse(user).unwrap();
+    let keyspace = &app.running().app.keyspace;
+    let p = keyspace.partition_of(&id("amy"));
+    let mut others = (0..).map(|i| format!("bob-{i}"));
+    let bob = others.find(|bob| keyspace.partition_of(&id(bob)) == p).unwrap();
+    let (amy, bob) = (app.user("amy"), app.user(&bob));
+    amy.beat(Some("lobby"), Some("tab")).await;
+    amy.beat(Some("lobby"), Some("phone")).await;
+    all_expire(app, "heartbeats").await;
+    amy.leave(Some("lobby"), Some("tab")).await;
+    all_expire(app, "a leave").await;
+    let now = app.clock.now();
+    app.clock.set(now + TimeDelta::seconds(200));
+    bob.beat(Some("lobby"), None).await;
+    // The list of rooms may have gone between the keeper's look and its script, which then makes it anew.
+    let mut redis = app.redis().await;
+    let mut persist = redis::cmd("PERSIST");
+    persist.arg(keyspace.keys().rooms(p));
+    persist.exec_async(&mut redis).await.unwrap();
+    app.clock.set(now + TimeDelta::seconds(400));
+    let all: Vec<_> = app.running().app.keyspace.partitions().collect();
+    let presence = &app.running().app.presence;
+    presence.look_after(&all, app.clock.now()).await.unwrap();
+    assert_eq!(app.anonymous().online(Some("lobby")).await, 1, "bob");
+    all_expire(app, "an eviction").await;
 }
 
 /// Scores `points` of `user-i` for each i.
