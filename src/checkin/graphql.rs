@@ -10,6 +10,7 @@ use super::calendar;
 use super::wallet::Change;
 use crate::day::{Month, Zone};
 use crate::error::Error;
+use crate::graphql::cost;
 use crate::graphql::rules::{Askers, allowed};
 use crate::graphql::scalars::{CalendarMonth, Date, SafeInt};
 use crate::graphql::{AppContext, access, answer};
@@ -33,7 +34,7 @@ pub struct CheckInQuery;
 #[Object]
 impl CheckInQuery {
     /// One month of a user's check-ins. For the user, and for SERVICE.
-    #[graphql(directive = allowed::apply(Askers::Owner))]
+    #[graphql(directive = allowed::apply(Askers::Owner), complexity = "cost::of_list(31, child_complexity)")]
     async fn calendar(
         &self,
         ctx: &Context<'_>,
@@ -55,7 +56,7 @@ impl CheckInQuery {
 
     /// A user's check-ins of a range of dates, ascending. Years that are no longer kept show none. For the user, and
     /// for SERVICE.
-    #[graphql(directive = allowed::apply(Askers::Owner))]
+    #[graphql(directive = allowed::apply(Askers::Owner), complexity = "cost::of_list(366, child_complexity)")]
     async fn check_ins(
         &self,
         ctx: &Context<'_>,

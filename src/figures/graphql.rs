@@ -6,6 +6,7 @@ use super::range::{return_days, table};
 use super::store::{Day, Returns};
 use super::{Activity, DayMatch};
 use crate::error::Error;
+use crate::graphql::cost;
 use crate::graphql::rules::{Askers, allowed};
 use crate::graphql::scalars::{Date, SafeInt, int};
 use crate::graphql::{AppContext, access, answer};
@@ -109,7 +110,7 @@ impl FiguresQuery {
 
     /// What is counted of each day of a range, at most 366 days; a day that the time zone skipped is left out. For
     /// ANALYST and up.
-    #[graphql(directive = allowed::apply(Askers::Analysts))]
+    #[graphql(directive = allowed::apply(Askers::Analysts), complexity = "cost::of_list(100, child_complexity)")]
     async fn day_stats_range(
         &self,
         ctx: &Context<'_>,
@@ -158,7 +159,7 @@ impl FiguresQuery {
     }
 
     /// How many of those who were active on one day were active again later. For ANALYST and up.
-    #[graphql(directive = allowed::apply(Askers::Analysts))]
+    #[graphql(directive = allowed::apply(Askers::Analysts), complexity = "cost::of_each(&days, child_complexity)")]
     async fn retention(
         &self,
         ctx: &Context<'_>,
@@ -180,7 +181,7 @@ impl FiguresQuery {
     }
 
     /// The retention of each day of a range, at most 366 days and 2,000 cells. For ANALYST and up.
-    #[graphql(directive = allowed::apply(Askers::Analysts))]
+    #[graphql(directive = allowed::apply(Askers::Analysts), complexity = "100 + 10 * cost::of_each(&days, child_complexity)")]
     async fn retention_table(
         &self,
         ctx: &Context<'_>,

@@ -18,6 +18,7 @@ use futures::future::join_all;
 use super::{Board, NoSuchSpan, Span};
 use crate::app::App;
 use crate::error::Error;
+use crate::graphql::cost;
 use crate::graphql::rules::{Askers, allowed};
 use crate::graphql::scalars::Date;
 use crate::graphql::shared::shared;
@@ -280,7 +281,7 @@ pub struct BoardSubscription;
 impl BoardSubscription {
     /// The best of a board: a full state first, then one after each change, at most every `live.interval_ms`. For
     /// anybody, unless `auth.public_reads` is off.
-    #[graphql(directive = allowed::apply(Askers::Readers), directive = shared::apply(None))]
+    #[graphql(directive = allowed::apply(Askers::Readers), directive = shared::apply(None), complexity = "cost::of_list(first, child_complexity)")]
     async fn leaderboard_changed(
         &self,
         ctx: &Context<'_>,

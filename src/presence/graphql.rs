@@ -9,6 +9,7 @@ use super::Place;
 use super::list::{Page, Seen};
 use super::store::only_counted;
 use crate::error::Error;
+use crate::graphql::cost;
 use crate::graphql::page_info::PageInfo;
 use crate::graphql::rules::{Askers, allowed};
 use crate::graphql::scalars::SafeInt;
@@ -199,7 +200,7 @@ impl PresenceQuery {
     }
 
     /// Who is online, seen last first. Whoever beats during a walk moves to its beginning. For signed-in callers.
-    #[graphql(directive = allowed::apply(Askers::SignedIn))]
+    #[graphql(directive = allowed::apply(Askers::SignedIn), complexity = "cost::of_list(first, child_complexity)")]
     async fn online(
         &self,
         ctx: &Context<'_>,
@@ -228,7 +229,7 @@ impl PresenceQuery {
     }
 
     /// Whether these users are online, in the order asked for. For signed-in callers.
-    #[graphql(directive = allowed::apply(Askers::SignedIn))]
+    #[graphql(directive = allowed::apply(Askers::SignedIn), complexity = "cost::of_each(&user_ids, child_complexity)")]
     async fn presence(
         &self,
         ctx: &Context<'_>,

@@ -183,6 +183,7 @@ fn attacks() -> Vec<(&'static str, String, u16)> {
     let lists = "[".repeat(100_000);
     let user = |id: &str| format!("{{ user(id: {id}) {{ id }} }}");
     let text = |length| format!("\"{}\"", "x".repeat(length));
+    let tables = many(100, &|i| format!("a{i}: top(first: 500) {{ points }} "));
     let variable = json!({ "u": "x".repeat(1_000_000) });
     let variable = json!({ "query": "query ($u: ID!) { user(id: $u) { id } }", "variables": variable });
     vec![
@@ -201,6 +202,11 @@ fn attacks() -> Vec<(&'static str, String, u16)> {
         ("string", query(user(&text(1 << 20))), 413),
         ("long string", query(user(&text(1_000_000))), 200),
         ("variable", variable.to_string(), 200),
+        (
+            "complexity",
+            query(format!("{{ leaderboard(board: \"points\") {{ {tables} }} }}")),
+            200,
+        ),
         (
             "nested variable",
             format!("{{\"query\":\"{{a}}\",\"variables\":{{\"a\":{lists}}}}}"),

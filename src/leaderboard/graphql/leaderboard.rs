@@ -14,6 +14,7 @@ use super::spans::{BoardPeriod, BoardShown};
 use super::standing::{StandingConnection, StandingShown, asks_for_dense, position};
 use crate::app::App;
 use crate::error::Error;
+use crate::graphql::cost;
 use crate::graphql::scalars::{Date, SafeInt};
 use crate::graphql::shared::shared;
 use crate::graphql::{AppContext, access, answer, answer_optional};
@@ -187,6 +188,7 @@ impl Leaderboard {
     }
 
     /// The best.
+    #[graphql(complexity = "cost::of_list(first, child_complexity)")]
     async fn top(
         &self,
         ctx: &Context<'_>,
@@ -211,6 +213,7 @@ impl Leaderboard {
     /// A page of the board, by the Relay cursor connections specification. A walk by `after` (or `before`) shows nobody
     /// twice whose score stays, and leaves none of them out, whatever moves meanwhile.
     #[allow(clippy::too_many_arguments)] // they are the connection's
+    #[graphql(complexity = "cost::of_page(first, last, PAGE, child_complexity)")]
     async fn entries(
         &self,
         ctx: &Context<'_>,
@@ -258,7 +261,10 @@ impl Leaderboard {
     }
 
     /// A user with up to `radius` neighbours above and below; empty if the user is not there.
-    #[graphql(directive = shared::apply(Some("userId".into())))]
+    #[graphql(
+        directive = shared::apply(Some("userId".into())),
+        complexity = "cost::of_list(radius.saturating_mul(2).saturating_add(1), child_complexity)"
+    )]
     async fn around(
         &self,
         ctx: &Context<'_>,
