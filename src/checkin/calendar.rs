@@ -51,7 +51,9 @@ pub fn days(
     record: Option<&Record>,
     done: &BTreeMap<NaiveDate, CheckInKind>,
 ) -> Vec<Day> {
-    let first = record.and_then(|record| record.done).map(|done| done.first);
+    let first = record
+        .and_then(|record| record.done.as_ref())
+        .map(|done| done.first);
     let state = |date: NaiveDate| match done.get(&date) {
         Some(CheckInKind::Normal) => DayState::CheckedIn,
         Some(CheckInKind::MakeUp) => DayState::MadeUp,

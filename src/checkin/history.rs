@@ -247,7 +247,7 @@ impl CheckIns {
         for ((_, new), value) in users.iter().zip(self.keyspace.run(&request).await?) {
             let stored: Option<String> = reply(value)?;
             let record = read_record(stored.clone())?;
-            let done = record.and_then(|record| record.done);
+            let done = record.as_ref().and_then(|record| record.done.as_ref());
             let known = done.map(|done| [done.first.max(since), done.last.max(since)]);
             let touched = new.iter().chain(known.iter().flatten()).map(Datelike::year);
             let (first, last) = touched.fold((today.year(), since.year()), |(first, last), year| {

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc};
 
+use super::ended::Horizon;
 use super::make_up::{MakeUpOutcome, MakeUpWindow};
-use super::record::Horizon;
 use super::rows::DAY;
 use super::store::read_record;
 use super::{CheckIns, Record, Reward, rows};
@@ -67,11 +67,7 @@ impl CheckIns {
 
     /// What can still be seen and joined on `today`.
     pub(super) fn horizon(&self, today: NaiveDate) -> Horizon {
-        let last_chance = today + chrono::Days::new(u64::from(self.make_up_days) + 1);
-        Horizon {
-            fades: self.keep.since(last_chance),
-            joins: self.zone.day_before(self.make_up_window(today).opens),
-        }
+        Horizon::of(&self.zone, today, self.make_up_days, |day| self.keep.since(day))
     }
 
     /// Makes `date` up for `user`, for one card, if the rules allow it on the day of `now`.
@@ -97,10 +93,10 @@ impl CheckIns {
         for _ in 0..TRIES {
             let read = self.read_to_make_up(user, today).await?;
             let (record, done) = match &read {
-                Some(read) => (Some(read.record), read.kept.contains(&date)),
+                Some(read) => (Some(&read.record), read.kept.contains(&date)),
                 None => (None, false),
             };
-            let outcome = window.outcome(date, record.as_ref(), done);
+            let outcome = window.outcome(date, record, done);
             let made = match (outcome, &read) {
                 (MakeUpOutcome::MadeUp, Some(read)) => self.made(read, date, today),
                 _ => None,
@@ -109,7 +105,7 @@ impl CheckIns {
                 return Ok(MakeUpReceipt {
                     outcome,
                     reward: Reward::default(),
-                    record,
+                    record: record.cloned(),
                 });
             };
             match self.write_make_up(user, &made, now, clock).await {
@@ -132,6 +128,7 @@ impl CheckIns {
         let horizon = self.horizon(today);
         let (record, reward) =
             read.record
+                .clone()
                 .with_make_up(&self.zone, &horizon, &self.rewards, &read.kept, date)?;
         Some(Made {
             date,
@@ -193,7 +190,7 @@ impl CheckIns {
             .key(keys.year(p, date.year(), segment))
             .key(keys.make_ups(p, date.year(), segment))
             .arg(made.stored)
-            .arg(made.record)
+            .arg(&made.record)
             .arg(rows::year_bit(row, date))
             .arg(rows::LAST_YEAR_BIT)
             .arg(self.keep.year_ttl(&self.zone, date.year(), now))

@@ -5,8 +5,10 @@
 //! years), [`upkeep`] (what time does to it). [`graphql`] is the face.
 
 pub mod calendar;
+pub mod ended;
 pub mod graphql;
 pub mod history;
+pub mod joining;
 pub mod make_up;
 pub mod making_up;
 pub mod past;
@@ -14,6 +16,7 @@ pub mod record;
 pub mod rewards;
 pub mod rows;
 pub mod store;
+pub mod stored;
 pub mod streak;
 pub mod upkeep;
 pub mod wallet;

@@ -18,7 +18,7 @@ impl Record {
         kept: &BTreeSet<NaiveDate>,
         day: NaiveDate,
     ) -> Option<Streak> {
-        let done = match self.done {
+        let done = match &self.done {
             Some(done) if day >= done.first => done,
             _ => return Some(Streak::default()),
         };
@@ -80,7 +80,7 @@ mod tests {
             let first: NaiveDate = "2027-12-01".parse().unwrap();
             let date = |day: u64| first + Days::new(day);
             let all: BTreeSet<NaiveDate> = days.iter().map(|&day| date(day)).collect();
-            let horizon = crate::checkin::record::Horizon { fades: first, joins: first };
+            let horizon = crate::checkin::ended::Horizon::of(&zone, first, 7, |day| day);
             let record = Record::default().with_history(&zone, &horizon, &all, all.len() as u32);
             let then: BTreeSet<NaiveDate> = all.range(..=date(on)).copied().collect();
             let streak = record.streak_on(&zone, first, &all, date(on)).unwrap();

@@ -8,6 +8,7 @@ use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Utc};
 
 use super::rewards::{MAX_CARDS, MAX_POINTS};
 use super::rows::DAY;
+use super::stored::RECORD;
 use super::{Record, Reward, Rewards, rows};
 use crate::config;
 use crate::day::{Zone, day_number};
@@ -23,6 +24,7 @@ static CHECK_IN: Script = Script::new(
         NUMBERS,
         MUTATION,
         DAY,
+        RECORD,
         BOARD,
         WINDOW,
         SCORE,
@@ -33,7 +35,7 @@ static CHECK_IN: Script = Script::new(
 /// The same where no boards are fed: what is not called need not be brought into being at each call.
 static CHECK_IN_ALONE: Script = Script::new(
     "check_in",
-    &[NUMBERS, MUTATION, DAY, include_str!("check_in.lua")],
+    &[NUMBERS, MUTATION, DAY, RECORD, include_str!("check_in.lua")],
 );
 
 /// Longer than any clocks differ: a Redis TTL is only the backstop behind deletion by the clock.
@@ -203,8 +205,8 @@ impl CheckIns {
             .arg(row.get())
             .arg(self.keep.year_ttl(&self.zone, today.year(), now))
             .arg(self.keep.day_ttl(&self.zone, today, now))
-            .arg(day_number(horizon.fades))
-            .arg(day_number(horizon.joins))
+            .arg(horizon.joins())
+            .arg(horizon.cuts())
             .arg(MAX_POINTS)
             .arg(MAX_CARDS)
             .arg(self.rewards.weekly_bonus);
@@ -277,7 +279,7 @@ fn receipt(answer: &Answer) -> Result<Receipt, Unavailable> {
     let mut fields = answer.fields();
     let fresh = fields.text()? == "CHECKED_IN";
     let record = Record::read(&mut fields)?;
-    match record.done {
+    match &record.done {
         Some(done) => Ok(Receipt {
             fresh,
             date: done.last,
