@@ -289,7 +289,7 @@ async fn every_key_that_should_expire_has_a_ttl_after_every_kind_of_write() {
     let app = spawn_app()
         .with(|settings| {
             settings.checkin.points_board = "points".into();
-            settings.checkin.count_board = "points".into();
+            settings.checkin.count_board = "count".into();
             settings.checkin.milestone = vec![tallyboard::config::Milestone {
                 streak: 2,
                 points: 5,
@@ -298,6 +298,10 @@ async fn every_key_that_should_expire_has_a_ttl_after_every_kind_of_write() {
             settings.board[0]
                 .periods
                 .retain(|period| *period != tallyboard::day::Period::AllTime);
+            settings.board.push(tallyboard::config::Board {
+                id: "count".into(),
+                ..settings.board[0].clone()
+            });
         })
         .at("2027-03-01T08:00:00Z")
         .await;
@@ -312,7 +316,8 @@ async fn every_key_that_should_expire_has_a_ttl_after_every_kind_of_write() {
     app.service().grant("amy", 2, Some("key")).await;
     app.service().adjust("amy", 2, None).await;
     assert_eq!(kept_for_ever(&app).await, wanted, "after the wallet");
-    wanted.insert(1, "tb:{0}:board-version:points");
+    wanted.insert(1, "tb:{0}:board-version:count");
+    wanted.insert(2, "tb:{0}:board-version:points");
     amy.check_in().await;
     assert_eq!(kept_for_ever(&app).await, wanted, "after a check-in");
     app.set("2027-03-03T08:00:00Z");
