@@ -227,6 +227,7 @@ async fn check_sample(bench: &Bench, users: u32) {
             .checkins
             .dates(&user, today - Days::new(500), today, today)
             .await
+            .unwrap()
             .unwrap();
         assert!(dates.len() == 365 && dates.keys().all(|date| date.year() == 2026));
         let (_, month) = app.checkins.month(&user, Month::of(today), today).await.unwrap();

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc};
 
+use super::making_up::{TRIES, give_way};
 use super::rows::DAY;
 use super::store::read_record;
 use super::streak::Streak;
@@ -57,6 +58,10 @@ impl History {
     pub fn new_dates(&self) -> u64 {
         self.new.unwrap_or(0)
     }
+
+    fn dates_left(&self) -> usize {
+        self.left.iter().map(|(_, dates)| dates.len()).sum()
+    }
 }
 
 /// What is kept of one user.
@@ -72,27 +77,28 @@ impl CheckIns {
         self.keep.since(today)
     }
 
-    /// The check-ins of `user` from `from` to `to`, both included, ascending, as far as they are kept on `today`.
+    /// The check-ins of `user` from `from` to `to`, both included, ascending; `None` if any of those days is unknown on
+    /// `today`.
     pub async fn dates(
         &self,
         user: &UserId,
         from: NaiveDate,
         to: NaiveDate,
         today: NaiveDate,
-    ) -> Result<BTreeMap<NaiveDate, CheckInKind>, Unavailable> {
+    ) -> Result<Option<BTreeMap<NaiveDate, CheckInKind>>, Unavailable> {
         let Some(row) = self.keyspace.row(user).await? else {
-            return Ok(BTreeMap::new());
+            return Ok(Some(BTreeMap::new()));
         };
-        let from = from.max(self.kept_since(today));
-        let years: Vec<i32> = (from.year()..=to.year()).collect();
-        let mut request = Request::new();
-        self.ask_kinds(&mut request, user, row, &years);
-        let mut dates = read_kinds(&years, self.keyspace.run(&request).await?)?;
-        dates.retain(|date, _| (from..=to).contains(date));
-        Ok(dates)
+        let since = self.kept_since(today);
+        let years: Vec<i32> = (from.max(since).year()..=to.year()).collect();
+        let (record, mut dates) = self.record_and_kinds(user, row, &years).await?;
+        dates.retain(|date, _| (from.max(since)..=to).contains(date));
+        let unknown = record.and_then(|record| record.unknown(since));
+        let touched = unknown.is_some_and(|unknown| from <= *unknown.end() && to >= *unknown.start());
+        Ok((!touched).then_some(dates))
     }
 
-    /// The record of `user` and the check-ins of `month`, of one moment, as far as they are kept on `today`.
+    /// The record of `user` and the check-ins of `month`, in one round trip, as far as they are kept on `today`.
     pub async fn month(
         &self,
         user: &UserId,
@@ -105,14 +111,24 @@ impl CheckIns {
         // What is kept no longer may still be there, until the keeper comes by.
         let kept = month.first() >= self.kept_since(today);
         let years: Vec<i32> = kept.then_some(month.first().year()).into_iter().collect();
-        let mut request = Request::new();
-        request.command(self.record_command(user, row));
-        self.ask_kinds(&mut request, user, row, &years);
-        let mut replies = self.keyspace.run(&request).await?;
-        let record = read_record(reply(replies.remove(0))?)?;
-        let mut dates = read_kinds(&years, replies)?;
+        let (record, mut dates) = self.record_and_kinds(user, row, &years).await?;
         dates.retain(|date, _| (month.first()..=month.last()).contains(date));
         Ok((record, dates))
+    }
+
+    /// The record of `user` and the check-ins of `years`. Whoever checks in meanwhile may be in the one and not in the other.
+    async fn record_and_kinds(
+        &self,
+        user: &UserId,
+        row: Row,
+        years: &[i32],
+    ) -> Result<(Option<Record>, BTreeMap<NaiveDate, CheckInKind>), Unavailable> {
+        let mut request = Request::new();
+        request.command(self.record_command(user, row));
+        self.ask_kinds(&mut request, user, row, years);
+        let mut replies = self.keyspace.run(&request).await?;
+        let record = read_record(reply(replies.remove(0))?)?;
+        Ok((record, read_kinds(years, replies)?))
     }
 
     /// The streak of `user` as it stood at the end of `day`, a day before `today`; `None` if that is no longer known.
@@ -136,13 +152,35 @@ impl CheckIns {
         Ok(record.streak_on(&self.zone, since, &kept, day))
     }
 
+    /// Since when each day of `user` is known on `today`; `None` if nothing was lost.
+    pub async fn known_since(
+        &self,
+        user: &UserId,
+        today: NaiveDate,
+    ) -> Result<Option<NaiveDate>, Unavailable> {
+        let record = self.record(user).await?;
+        let unknown = record.and_then(|record| record.unknown(self.kept_since(today)));
+        Ok(unknown.map(|unknown| self.zone.day_after(*unknown.end())))
+    }
+
     /// Writes past check-ins without rewards, none after the day of `now` or before the kept years. After a failure it
     /// may be called again and goes on; repeating it changes nothing.
     pub async fn write_history(&self, history: &mut History, now: DateTime<Utc>) -> Result<(), Unavailable> {
-        while !history.left.is_empty() {
+        let mut in_vain = 0;
+        while !history.left.is_empty() && in_vain < TRIES {
+            let before = history.dates_left();
             self.write_once(history, now).await?;
+            if history.dates_left() < before {
+                in_vain = 0;
+            } else {
+                give_way(in_vain).await;
+                in_vain += 1;
+            }
         }
-        Ok(())
+        match history.left.is_empty() {
+            true => Ok(()),
+            false => Err(Unavailable::Refused("the users' records keep changing".into())),
+        }
     }
 
     /// Writes a first part of everybody's dates; what is left is the rest, and those whose record changed meanwhile.

@@ -72,7 +72,7 @@ impl Record {
 
 impl Done {
     /// The runs whose length is known without their bits: the newest, and those that are remembered.
-    fn known(&self) -> impl Iterator<Item = Ended> + use<'_> {
+    pub(super) fn known(&self) -> impl Iterator<Item = Ended> + use<'_> {
         self.ended.iter().copied().chain([self.newest()])
     }
 

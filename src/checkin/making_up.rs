@@ -3,6 +3,7 @@
 //! Owns the keys and arguments of `make_up.lua`. Which days can be made up is [`super::make_up`]'s.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc};
 
@@ -16,6 +17,7 @@ use crate::keyspace::mutation::MUTATION;
 use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Call, Memory, Operation, Request, Row, Script, Unavailable, reply};
 use crate::leaderboard::{BOARD, SCORE, WINDOW};
+use crate::random::jittered;
 
 static MAKE_UP: Script = Script::new(
     "make_up",
@@ -31,7 +33,11 @@ static MAKE_UP: Script = Script::new(
 );
 
 /// How often it is decided anew when the user's record has changed meanwhile, or the day of a fed board.
-const TRIES: usize = 20;
+pub(super) const TRIES: u32 = 20;
+
+/// The pause after the first time that a record has changed meanwhile, and the longest.
+const SHORTEST: Duration = Duration::from_millis(2);
+const LONGEST: Duration = Duration::from_millis(50);
 
 /// What a make-up did.
 #[derive(Debug, Clone)]
@@ -57,6 +63,13 @@ struct Made<'r> {
     stored: &'r str,
     record: Record,
     reward: Reward,
+}
+
+/// Somebody else wrote the record first, and what they did may change what this comes to. Those who want the same at once
+/// come back at different times, so that they do not keep each other from it for ever.
+pub(super) async fn give_way(tried: u32) {
+    let pause = SHORTEST.saturating_mul(1 << tried.min(10)).min(LONGEST);
+    tokio::time::sleep(jittered(pause)).await;
 }
 
 impl CheckIns {
@@ -90,7 +103,7 @@ impl CheckIns {
     ) -> Result<MakeUpReceipt, Unavailable> {
         let today = self.zone.date_of(now);
         let (window, mut clock) = (self.make_up_window(today), now);
-        for _ in 0..TRIES {
+        for tried in 0..TRIES {
             let read = self.read_to_make_up(user, today).await?;
             let (record, done) = match &read {
                 Some(read) => (Some(&read.record), read.kept.contains(&date)),
@@ -110,7 +123,7 @@ impl CheckIns {
             };
             match self.write_make_up(user, &made, now, clock).await {
                 Err(Unavailable::StaleDay) => clock = self.boards_turned(clock).await?,
-                Ok(false) => {} // somebody else was first; what they did may change what this comes to
+                Ok(false) => give_way(tried).await,
                 Ok(true) => {
                     return Ok(MakeUpReceipt {
                         outcome,

@@ -1,7 +1,7 @@
 //! Check-ins: the calendar, streaks, rewards and the wallet.
 //!
 //! Read [`streak`], [`rewards`] and [`make_up`] (the rules), [`record`] and [`rows`] (what is kept, and where a day's bit
-//! lies), then the store: [`store`] (one script a check-in), [`making_up`], [`wallet`], [`history`] (reading and importing
+//! lies), [`ended`], [`joining`] and [`past`] (what is known of runs whose first years are gone), then the store: [`store`] (one script a check-in), [`making_up`], [`wallet`], [`history`] (reading and importing
 //! years), [`upkeep`] (what time does to it). [`graphql`] is the face.
 
 pub mod calendar;

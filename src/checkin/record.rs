@@ -127,6 +127,7 @@ impl Done {
             at_risk: current > 0 && !checked_in_today,
             ends_at,
             last_date: Some(self.last),
+            at_least: false,
         }
     }
 }

@@ -96,18 +96,17 @@ async fn a_run_of_400_days_is_400_and_still_is_when_its_first_year_is_gone() {
             35,
             "the run began before the kept years"
         );
-        assert!(amy.kinds("2026-11-01", "2026-12-31").await.is_empty());
+        // The year that is gone is unknown from the first check-in on, and nobody takes that for a year without any.
+        assert_eq!(amy.kinds_if_known("2026-12-31", "2027-01-02").await, None);
+        assert_eq!(amy.kinds_if_known("2026-11-01", "2026-11-27").await, Some(vec![]));
+        assert_eq!(amy.known_since().await.as_deref(), Some("2027-01-01"));
+        assert_eq!(amy.kinds("2027-01-01", "2027-01-02").await.len(), 2);
         let states = |days: Vec<Day>| days.into_iter().map(|day| day.state).collect::<Vec<_>>();
         assert_eq!(states(amy.calendar("2026-12").await), ["UNKNOWN"; 31]);
         let november = states(amy.calendar("2026-11").await);
         assert_eq!(november[26..], ["BEFORE_FIRST", "UNKNOWN", "UNKNOWN", "UNKNOWN"]);
-        let query = "{ streak(on: \"2026-12-31\") { current } }";
-        let (code, message) = amy.refusal(query, json!({})).await;
-        assert_eq!(code, "NOT_FOUND");
-        assert!(
-            message.contains("unknown") && message.contains("2027-01-01"),
-            "{message}"
-        );
+        assert_eq!(amy.streak_if_known("2026-12-31").await, None);
+        assert_eq!(amy.streak_if_known("2026-11-28").await, None, "the first itself");
         assert_eq!(
             amy.streak_on("2026-11-27").await.total,
             0,

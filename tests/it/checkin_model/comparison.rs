@@ -63,35 +63,53 @@ fn same_month(model: &Model, user: usize, days: &[Day]) {
 
 async fn same_kinds(caller: &Caller<'_>, model: &Model, user: usize) {
     let until = model.today + Days::new(1);
-    let from = (model.kept_since() - Days::new(40)).max(until - Days::new(MOST_DAYS));
-    let kinds = caller.kinds(&from.to_string(), &until.to_string()).await;
-    let done = model.users[user].done.range(model.kept_since().max(from)..);
-    let kind = |made_up: &bool| if *made_up { "MAKE_UP" } else { "NORMAL" };
-    let wanted: Vec<(String, String)> = done
-        .map(|(date, made_up)| (date.to_string(), kind(made_up).to_owned()))
-        .collect();
-    assert_eq!(kinds, wanted, "user {user} on {}", model.today);
+    let before = (model.kept_since() - Days::new(40)).max(until - Days::new(MOST_DAYS));
+    for from in [before, model.kept_since().max(before)] {
+        let kinds = caller.kinds_if_known(&from.to_string(), &until.to_string()).await;
+        let kind = |made_up: &bool| if *made_up { "MAKE_UP" } else { "NORMAL" };
+        let done = model.users[user].done.range(from..);
+        let all = done.map(|(date, made_up)| (date.to_string(), kind(made_up).to_owned()));
+        let unknown = model.dates(from, until).any(|date| model.is_unknown(user, date));
+        let wanted: Option<Vec<_>> = (!unknown).then(|| all.collect());
+        assert_eq!(kinds, wanted, "user {user} from {from} on {}", model.today);
+    }
+    let first = model.users[user].done.keys().next();
+    let lost = first.filter(|&&first| model.is_unknown(user, first));
+    let since = lost.map(|&first| {
+        let mut later = model.dates(first, model.kept_since());
+        later.find(|date| !model.is_unknown(user, *date)).unwrap()
+    });
+    assert_eq!(caller.known_since().await, since.map(|since| since.to_string()));
 }
 
-/// A past day of the kept years: what is known of it for sure.
+/// A past day: right, or said to be at least so much, or said to be unknown.
 async fn same_past(caller: &Caller<'_>, model: &Model, user: usize, rng: &mut StdRng) {
-    let days = (model.today - model.kept_since()).num_days() as u64;
-    let on = model.today - Days::new(rng.random_range(0..=days.min(60)));
+    let on = model.today - Days::new(rng.random_range(0..450));
     if on == model.today || !model.zone.exists(on) {
         return;
     }
-    let shown = caller.streak_on(&on.to_string()).await;
-    let current = model.run_until(user, on);
-    // Of a run that began before the kept years only the kept part may be known.
-    if on - Days::new(current.into()) >= model.kept_since() {
-        assert_eq!(
-            shown.current, current,
-            "user {user} on {on} as of {}",
-            model.today
-        );
+    let said = format!("user {user} on {on} as of {}", model.today);
+    let done = &model.users[user].done;
+    let is_newest = done.keys().next_back() == Some(&on);
+    let Some(shown) = caller.streak_if_known(&on.to_string()).await else {
+        assert!(model.is_unknown(user, on) && !is_newest, "{said}");
+        return;
+    };
+    assert!(!model.is_unknown(user, on) || is_newest, "{said}");
+    let (current, longest) = (model.run_until(user, on), model.longest_by(user, on));
+    match shown.exact {
+        true => assert_eq!((shown.current, shown.longest), (current, longest), "{said}"),
+        false => assert!(shown.current <= current && shown.longest <= longest, "{said}"),
     }
-    let total = model.users[user].done.range(..=on).count() as u32;
-    assert_eq!((shown.total, shown.checked_in_today), (total, current > 0));
+    if done.keys().next() >= Some(&model.kept_since()) {
+        assert!(shown.exact, "nothing was lost: {said}");
+    }
+    let total = done.range(..=on).count() as u32;
+    assert_eq!(
+        (shown.total, shown.checked_in_today),
+        (total, current > 0),
+        "{said}"
+    );
 }
 
 async fn same_boards(app: &TestApp, model: &Model) {
@@ -114,20 +132,18 @@ async fn same_boards(app: &TestApp, model: &Model) {
 async fn same_days(app: &TestApp, model: &Model) {
     let keyspace = &app.running().app.keyspace;
     let mut redis = app.redis().await;
-    for day in model.today.iter_days().rev().take(KEEP_DAYS as usize + 2) {
-        let (mut counted, mut bits) = (0, 0);
+    let days = model.today.iter_days().rev().take(KEEP_DAYS as usize + 2);
+    let mut pipe = redis::pipe();
+    for day in days.clone() {
         for p in keyspace.partitions() {
-            let (count, ones): (Option<usize>, usize) = redis::pipe()
-                .cmd("GET")
-                .arg(keyspace.keys().day_count(p, day))
-                .cmd("BITCOUNT")
-                .arg(keyspace.keys().day(p, day, 0))
-                .query_async(&mut redis)
-                .await
-                .unwrap();
-            counted += count.unwrap_or(0);
-            bits += ones;
+            pipe.cmd("GET").arg(keyspace.keys().day_count(p, day));
+            pipe.cmd("BITCOUNT").arg(keyspace.keys().day(p, day, 0));
         }
+    }
+    let figures: Vec<Option<usize>> = pipe.query_async(&mut redis).await.unwrap();
+    for (day, figures) in days.zip(figures.chunks(2 * keyspace.partition_count())) {
+        let sum = |from: usize| figures.iter().skip(from).step_by(2).flatten().sum::<usize>();
+        let (counted, bits) = (sum(0), sum(1));
         let kept = (model.today - day).num_days() <= KEEP_DAYS as i64;
         let wanted = model
             .users

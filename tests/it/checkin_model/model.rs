@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{Datelike, NaiveDate, TimeDelta};
+use tallyboard::checkin::ended::Horizon;
 use tallyboard::checkin::rewards::{Reward as Earned, Rewards};
 use tallyboard::checkin::streak;
 use tallyboard::day::{Period, Zone};
@@ -68,6 +69,11 @@ impl Model {
         let window = 0..self.setup.window_days;
         let opens = window.fold(self.today, |day, _| self.zone.day_before(day));
         opens.max(self.kept_since())
+    }
+
+    pub fn horizon(&self) -> Horizon {
+        let since = |day| self.kept_since_on(day);
+        Horizon::of(&self.zone, self.today, self.setup.window_days, since)
     }
 
     /// The dates of the zone's calendar from `first` to `last`.
@@ -204,6 +210,14 @@ impl Model {
         runs.iter().map(|run| run.length).max().unwrap_or(0)
     }
 
+    /// Whether it is forgotten if there was a check-in on `date`.
+    pub fn is_unknown(&self, user: usize, date: NaiveDate) -> bool {
+        let mut done = self.users[user].done.keys();
+        let first = done.next().is_some_and(|&first| first <= date);
+        let newest = self.users[user].done.keys().next_back();
+        first && date < self.kept_since() && newest.is_some_and(|&newest| date <= newest)
+    }
+
     pub fn state(&self, user: usize, date: NaiveDate) -> &'static str {
         let done = &self.users[user].done;
         match done.get(&date).filter(|_| date >= self.kept_since()) {
@@ -212,7 +226,7 @@ impl Model {
             None if date > self.today => "FUTURE",
             None if date == self.today => "TODAY_OPEN",
             None if done.keys().next().is_none_or(|&first| date < first) => "BEFORE_FIRST",
-            None if date < self.kept_since() => "UNKNOWN",
+            None if self.is_unknown(user, date) => "UNKNOWN",
             None => "MISSED",
         }
     }
