@@ -243,24 +243,35 @@ impl App {
     /// One turn of the keeper: what time does to the partitions that `keeper` may look after.
     pub async fn look_after(&self, keeper: &Keeper) -> Result<(), Unavailable> {
         let partitions = keeper.partitions().await?;
+        // What fails must not keep the rest from being looked after; it is tried again at the next turn.
+        let tried = |what, done: Result<(), Unavailable>| {
+            if let Err(error) = done {
+                tracing::warn!(%error, what, "upkeep failed; it will be tried again");
+            }
+        };
+        let presence = async || {
+            let cleared = self.presence.look_after(&partitions, self.clock.now()).await;
+            tried("presence", cleared.map(drop));
+        };
         let turn = async {
-            self.checkins.look_after(&partitions, self.clock.now()).await?;
-            self.boards.look_after(&partitions, self.clock.now()).await?;
-            self.presence.look_after(&partitions, self.clock.now()).await
+            let (checkins, boards) = (&self.checkins, &self.boards);
+            tried(
+                "check-ins",
+                checkins.look_after(&partitions, self.clock.now()).await,
+            );
+            tried("boards", boards.look_after(&partitions, self.clock.now()).await);
+            presence().await;
         };
         // Boards may take long at the turn of a day; those who go meanwhile are not left until then.
         let meanwhile = async {
             loop {
                 tokio::time::sleep(keeper::TURN).await;
-                let cleared = self.presence.look_after(&partitions, self.clock.now()).await;
-                if cleared.is_err() {
-                    break cleared;
-                }
+                presence().await;
             }
         };
         tokio::select! {
-            done = turn => done.map(drop),
-            failed = meanwhile => failed.map(drop),
+            () = turn => Ok(()),
+            () = meanwhile => Ok(()),
             lost = keeper.hold(&partitions) => lost,
         }
     }

@@ -20,13 +20,19 @@ const DAYS: &str = "check-in days";
 impl CheckIns {
     /// One turn of the keeper over `partitions`.
     pub async fn look_after(&self, partitions: &[Partition], now: DateTime<Utc>) -> Result<(), Unavailable> {
-        let today = self.zone.date_of(now);
+        let mut outcome = Ok(());
+        // One partition's trouble, or that of the years, is not the others': all are tried, and the first failure told.
         for &p in partitions {
-            let reached = self.keyspace.reached(p).await?;
-            self.sweep_years(p, today, &reached).await?;
-            self.sweep_days(p, today, &reached).await?;
+            outcome = outcome.and(self.sweep(p, self.zone.date_of(now)).await);
         }
-        Ok(())
+        outcome
+    }
+
+    async fn sweep(&self, p: Partition, today: NaiveDate) -> Result<(), Unavailable> {
+        let reached = self.keyspace.reached(p).await?;
+        let years = self.sweep_years(p, today, &reached).await;
+        let days = self.sweep_days(p, today, &reached).await;
+        years.and(days)
     }
 
     /// Takes the rows of years away that are kept no longer.
