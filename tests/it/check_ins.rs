@@ -337,3 +337,51 @@ async fn every_key_that_should_expire_has_a_ttl_after_every_kind_of_write() {
     .await;
     assert_eq!(kept_for_ever(&app).await, wanted, "after a score and a heartbeat");
 }
+
+/// A record as an older writer may have left it, the first check-in a date.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_whose_first_check_in_is_a_date_goes_on_as_any_other() {
+    for partitions in both_partitions() {
+        let app = spawn_app()
+            .partitions(partitions)
+            .at("2027-03-01T08:00:00Z")
+            .await;
+        let amy = app.user("amy");
+        amy.check_in_at(&["2027-03-01T08:00:00Z", "2027-03-02T08:00:00Z"])
+            .await;
+        let mut redis = app.redis().await;
+        let (key, _) = app.ttls("*:record:*").await.remove(0);
+        let stored: Vec<String> = redis::cmd("HGETALL")
+            .arg(&key)
+            .query_async(&mut redis)
+            .await
+            .unwrap();
+        assert_eq!(stored[1], "-1 20879 2 2 2 10 0 20 0");
+        let dated = stored[1].replacen("-1", "20878", 1);
+        let mut set = redis::cmd("HSET");
+        set.arg(&key).arg(&stored[0]).arg(&dated);
+        set.exec_async(&mut redis).await.unwrap();
+        assert_eq!(amy.check_in().await.outcome, "ALREADY_CHECKED_IN");
+        app.service().adjust("amy", 5, None).await;
+        set.exec_async(&mut redis).await.unwrap();
+
+        app.set("2027-03-03T08:00:00Z");
+        let receipt = amy.check_in().await;
+        assert_eq!((receipt.streak.current, receipt.streak.total), (3, 3));
+        assert_eq!(receipt.wallet.points, 30);
+        let march = amy.calendar("2027-03").await;
+        assert_eq!(
+            (
+                march[0].state.as_str(),
+                amy.calendar("2027-02").await[27].state.as_str()
+            ),
+            ("CHECKED_IN", "BEFORE_FIRST")
+        );
+        let stored: Vec<String> = redis::cmd("HVALS")
+            .arg(&key)
+            .query_async(&mut redis)
+            .await
+            .unwrap();
+        assert_eq!(stored, ["-2 20880 3 3 3 10 0 30 0"]);
+    }
+}
