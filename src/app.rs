@@ -10,6 +10,7 @@ use std::time::Duration;
 use redis::{ConnectionInfo, IntoConnectionInfo, RedisError};
 
 use crate::checkin::CheckIns;
+use crate::checkin::keep::Keep;
 use crate::clock::Clock;
 use crate::config::{self, ConfigError, Settings};
 use crate::day::Zone;
@@ -224,11 +225,13 @@ impl App {
         let retention = Retention::from(&settings.retention);
         let boards = Leaderboards::open(keyspace.clone(), zone, boards, retention, clock.now()).await;
         let boards = boards.map_err(MetaError::from)?;
+        let keep = Keep::open(&keyspace, &zone, &settings, clock.now(), backing.beside).await;
+        let keep = keep.map_err(MetaError::from)?;
         Ok(Arc::new(App {
-            checkins: CheckIns::new(keyspace.clone(), zone, &settings, boards.clone()),
-            presence: Presence::new(keyspace.clone(), zone, &settings),
+            checkins: CheckIns::new(keyspace.clone(), zone, &settings, keep, boards.clone()),
+            presence: Presence::new(keyspace.clone(), zone, &settings, keep),
             attendance: Attendance::default(),
-            figures: Figures::new(keyspace.clone(), zone, &settings),
+            figures: Figures::new(keyspace.clone(), zone, keep),
             profiles: Profiles::new(keyspace.clone(), boards.clone()),
             settings,
             clock,
