@@ -26,10 +26,7 @@ impl Keep {
         beside: bool,
     ) -> Result<Keep, Unavailable> {
         let today = zone.date_of(now);
-        let mut written = false;
-        for p in keyspace.partitions() {
-            written |= keyspace.rows_given(p).await? > 0;
-        }
+        let written = keyspace.anybody_wrote().await?;
         let old = [noted(keyspace, YEARS).await?, noted(keyspace, DAYS).await?];
         let [years, days] = [
             after(old[0], settings.checkin.keep_years, written, |years| {

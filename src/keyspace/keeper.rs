@@ -151,6 +151,17 @@ impl Keyspace {
         Ok(Row::number(self.rows_given(p).await?.saturating_sub(1)))
     }
 
+    /// Whether any user has ever been written about.
+    pub async fn anybody_wrote(&self) -> Result<bool, Unavailable> {
+        let rows = self.gather(|request, p| {
+            let mut get = redis::cmd("HGET");
+            get.arg(self.keys.generation(p)).arg("rows");
+            request.command(get);
+        });
+        let rows: Vec<Option<u32>> = rows.await?;
+        Ok(rows.into_iter().flatten().any(|rows| rows > 0))
+    }
+
     /// How many rows a partition has given away.
     pub async fn rows_given(&self, p: Partition) -> Result<u32, Unavailable> {
         let mut get = redis::cmd("HGET");

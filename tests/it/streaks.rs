@@ -167,3 +167,33 @@ async fn a_past_day_stands_as_it_stood_then_without_the_grace() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_past_streak_that_hangs_on_a_year_that_is_gone_says_that_it_is_at_least_so_long() {
+    for partitions in both_partitions() {
+        let app = spawn_app()
+            .partitions(partitions)
+            .with(|settings| settings.checkin.keep_years = 0)
+            .at("2026-12-31T12:00:00Z")
+            .await;
+        import(&app, days("amy", "2026-12-01", "2026-12-31")).await;
+        let dates = ["2027-01-01", "2027-01-02", "2027-01-20", "2027-06-01"];
+        on_dates(&app, "amy", &dates).await;
+        let amy = app.user("amy");
+        for (on, current, longest, total, exact) in [
+            ("2027-01-01", 1, 1, 32, false), // 32 in truth
+            ("2027-01-02", 2, 2, 33, false),
+            ("2027-01-03", 0, 33, 33, true), // the longest of all was before, and the record knows it
+            ("2027-01-20", 1, 33, 34, true),
+            ("2027-06-01", 1, 33, 35, true),
+        ] {
+            let streak = amy.streak_on(on).await;
+            assert_eq!(
+                (streak.current, streak.longest, streak.total, streak.exact),
+                (current, longest, total, exact),
+                "{on}"
+            );
+        }
+        assert!(amy.streak().await.exact);
+    }
+}
