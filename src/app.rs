@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::checkin::CheckIns;
+use crate::checkin::keep::Keep;
 use crate::clock::Clock;
 use crate::config::{self, ConfigError, Settings};
 use crate::day::Zone;
@@ -227,11 +228,13 @@ impl App {
         let retention = Retention::from(&settings.retention);
         let boards = Leaderboards::open(keyspace.clone(), zone, boards, retention, clock.now()).await;
         let boards = boards.map_err(MetaError::from)?;
+        let keep = Keep::open(&keyspace, &zone, &settings, clock.now(), backing.beside).await;
+        let keep = keep.map_err(MetaError::from)?;
         Ok(Arc::new(App {
-            checkins: CheckIns::new(keyspace.clone(), zone, &settings, boards.clone()),
-            presence: Presence::new(keyspace.clone(), zone, &settings),
+            checkins: CheckIns::new(keyspace.clone(), zone, &settings, keep, boards.clone()),
+            presence: Presence::new(keyspace.clone(), zone, &settings, keep),
             attendance: Attendance::default(),
-            figures: Figures::new(keyspace.clone(), zone, &settings),
+            figures: Figures::new(keyspace.clone(), zone, keep),
             profiles: Profiles::new(keyspace.clone(), boards.clone()),
             settings,
             clock,
@@ -246,26 +249,34 @@ impl App {
     /// One turn of the keeper: what time does to the partitions that `keeper` may look after.
     pub async fn look_after(&self, keeper: &Keeper) -> Result<(), Unavailable> {
         let partitions = keeper.partitions().await?;
+        // What fails must not keep the rest from being looked after; it is tried again at the next turn.
+        let tried = |what, done: Result<(), Unavailable>| {
+            if let Err(error) = done {
+                tracing::warn!(%error, what, "upkeep failed; it will be tried again");
+            }
+        };
         let (over, mut is_over) = oneshot::channel::<Infallible>();
         let turn = async {
             let _over = over; // gone when this is
-            self.checkins.look_after(&partitions, self.clock.now()).await?;
-            self.boards.look_after(&partitions, self.clock.now()).await
+            let checkins = self.checkins.look_after(&partitions, self.clock.now()).await;
+            tried("check-ins", checkins);
+            tried(
+                "boards",
+                self.boards.look_after(&partitions, self.clock.now()).await,
+            );
         };
-        // Boards may take long at the turn of a day: who goes meanwhile is not left until then. Neither fails by the other.
+        // Boards may take long at the turn of a day: who goes meanwhile is not left until then.
         let presence = async {
             loop {
                 let cleared = self.presence.look_after(&partitions, self.clock.now()).await;
+                tried("presence", cleared.map(drop));
                 if timeout(keeper::TURN, &mut is_over).await.is_ok() {
-                    break cleared.map(drop);
-                }
-                if let Err(error) = cleared {
-                    tracing::debug!(%error, "the keeper will look after presence again");
+                    return;
                 }
             }
         };
         tokio::select! {
-            (done, cleared) = async { tokio::join!(turn, presence) } => done.and(cleared),
+            ((), ()) = async { tokio::join!(turn, presence) } => Ok(()),
             lost = keeper.hold(&partitions) => lost,
         }
     }

@@ -1,6 +1,7 @@
 //! Chance: the one place that draws random numbers.
 //!
-//! Owns names that must not collide (operations, generations, epochs), the secret of a run in `--dev`, the jitter of reconnects and the spread of a drain.
+//! Owns names that must not collide (operations, generations, epochs), the secret of a run in `--dev`, the jitter of
+//! reconnects and of tries, and the spread of a drain.
 //! Nothing that a user is shown or paid depends on chance.
 
 use std::time::Duration;

@@ -26,7 +26,7 @@ pub enum DayState {
     Future,
     /// A day before the user's first check-in.
     BeforeFirst,
-    /// A day of a year that is no longer kept.
+    /// A day of a year that is no longer kept, between the first check-in and the newest.
     Unknown,
 }
 
@@ -51,14 +51,18 @@ pub fn days(
     record: Option<&Record>,
     done: &BTreeMap<NaiveDate, CheckInKind>,
 ) -> Vec<Day> {
-    let first = record.and_then(|record| record.done).map(|done| done.first);
+    let first = record
+        .and_then(|record| record.done.as_ref())
+        .map(|done| done.first);
+    let unknown = record.and_then(|record| record.unknown(kept_since));
+    let unknown = |date| unknown.as_ref().is_some_and(|unknown| unknown.contains(&date));
     let state = |date: NaiveDate| match done.get(&date) {
         Some(CheckInKind::Normal) => DayState::CheckedIn,
         Some(CheckInKind::MakeUp) => DayState::MadeUp,
         None if date > window.today => DayState::Future,
         None if date == window.today => DayState::TodayOpen,
         None if first.is_none_or(|first| date < first) => DayState::BeforeFirst,
-        None if date < kept_since => DayState::Unknown,
+        None if unknown(date) => DayState::Unknown,
         None => DayState::Missed,
     };
     month

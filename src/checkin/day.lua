@@ -1,6 +1,6 @@
 -- day.lua: a user's bits: in a day's bitmap, and in a year's segment. Follows mutation.lua in the same scope.
 
-local ROWS_A_BITMAP = 2 ^ 20
+local ROWS_A_BITMAP = 1048576 -- DAY_ROWS of rows.rs, where a test holds the two together
 
 -- Sets the bit of the user with this row; whether it is new. The TTL is set once, when the bitmap is made.
 local function mark_bit(bitmap, row, ttl)

@@ -1,4 +1,4 @@
-//! The face of check-ins: `calendar`, `checkIns`, `streak`, `wallet`, `checkIn`, `makeUpCheckIn`, `grantMakeUpCards`,
+//! The face of check-ins: `calendar`, `checkIns`, `checkInsKnownSince`, `streak`, `wallet`, `checkIn`, `makeUpCheckIn`, `grantMakeUpCards`,
 //! `adjustWallet`. What they answer with is [`answers`]'.
 
 pub mod answers;
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::graphql::cost;
 use crate::graphql::rules::{Askers, allowed};
 use crate::graphql::scalars::{CalendarMonth, Date, SafeInt};
-use crate::graphql::{AppContext, access, answer};
+use crate::graphql::{AppContext, access, answer, answer_optional};
 use crate::ids::UserId;
 use crate::keyspace::Operation;
 use answers::{Calendar, CheckIn, CheckInPayload, MakeUpPayload, Streak, Wallet, WalletPayload};
@@ -54,8 +54,9 @@ impl CheckInQuery {
         .await
     }
 
-    /// A user's check-ins of a range of dates, ascending. Years that are no longer kept show none. For the user, and
-    /// for SERVICE.
+    /// A user's check-ins of a range of dates, ascending. Null without an error if some of those days are unknown, since their
+    /// year is no longer kept: ask from `checkInsKnownSince` on. For the user, and for
+    /// SERVICE.
     #[graphql(directive = allowed::apply(Askers::Owner), complexity = "cost::of_list(366, child_complexity)")]
     async fn check_ins(
         &self,
@@ -64,7 +65,7 @@ impl CheckInQuery {
         #[graphql(desc = "The first date.")] from: Date,
         #[graphql(desc = "The last date, included; at most 1,100 days from the first.")] to: Date,
     ) -> Option<async_graphql::Result<Vec<CheckIn>>> {
-        answer(async {
+        answer_optional(async {
             let user = access::acting_for(ctx, user_id)?;
             let (from, to) = (from.get()?, to.get()?);
             if from > to {
@@ -80,27 +81,43 @@ impl CheckInQuery {
             }
             let today = ctx.app().zone.date_of(ctx.now());
             let dates = ctx.app().checkins.dates(&user, from, to, today).await?;
-            Ok(dates.into_iter().map(CheckIn::from).collect())
+            Ok(dates.map(|dates| dates.into_iter().map(CheckIn::from).collect()))
         })
         .await
     }
 
-    /// A user's streak as of now, or as it stood at the end of a past day. Of a past day there is no grace: the run has
-    /// to end on that very day. Days that were made up since count. What lies before the kept years is known as far as
-    /// it belongs to the newest run, or was the longest of all; of another run that began there only the kept part
-    /// counts. For the user, and for SERVICE.
+    /// The first date from which on each day of a user is known; `checkIns`, `calendar` and `streak(on:)` know every day
+    /// since. Null without an error if nothing was lost: then they know every day there ever was. For the user, and for
+    /// SERVICE.
+    #[graphql(directive = allowed::apply(Askers::Owner))]
+    async fn check_ins_known_since(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "Whose; left out: the viewer's. Another's only for SERVICE.")] user_id: Option<ID>,
+    ) -> Option<async_graphql::Result<Date>> {
+        answer_optional(async {
+            let user = access::acting_for(ctx, user_id)?;
+            let today = ctx.app().zone.date_of(ctx.now());
+            let since = ctx.app().checkins.known_since(&user, today).await?;
+            Ok(since.map(Date::from))
+        })
+        .await
+    }
+
+    /// A user's streak as of now, or as it stood at the end of a past day. Of a past day there is no grace: the run has to
+    /// end on that very day. Days that were made up since count. Null without an error if that day is unknown, since its year
+    /// is no longer kept; see `checkInsKnownSince`. For the user, and for
+    /// SERVICE.
     #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn streak(
         &self,
         ctx: &Context<'_>,
         #[graphql(desc = "Whose; left out: the viewer's. Another's only for SERVICE.")] user_id: Option<ID>,
-        #[graphql(
-            desc = "At the end of which day; left out: as of now. Not in the future; NOT_FOUND where its year is no \
-                  longer kept."
-        )]
-        on: Option<Date>,
+        #[graphql(desc = "At the end of which day; left out: as of now. Not in the future.")] on: Option<
+            Date,
+        >,
     ) -> Option<async_graphql::Result<Streak>> {
-        answer(async {
+        answer_optional(async {
             let user = access::acting_for(ctx, user_id)?;
             let (checkins, now) = (&ctx.app().checkins, ctx.now());
             let today = checkins.zone().date_of(now);
@@ -112,15 +129,10 @@ impl CheckInQuery {
             }
             if on == today {
                 let record = checkins.record(&user).await?;
-                return Ok(Streak::of(checkins, record.as_ref(), now));
+                return Ok(Some(Streak::of(checkins, record.as_ref(), now)));
             }
-            match checkins.streak_on(&user, on, today).await? {
-                Some(streak) => Ok(Streak::shown(checkins, streak)),
-                None => Err(Error::NotFound(format!(
-                    "the streak of {on} is unknown: check-ins are kept since {}",
-                    checkins.kept_since(today)
-                ))),
-            }
+            let streak = checkins.streak_on(&user, on, today).await?;
+            Ok(streak.map(|streak| Streak::shown(checkins, streak)))
         })
         .await
     }

@@ -44,7 +44,9 @@ impl MakeUpWindow {
 
     /// What a make-up of `date` comes to; `done` is whether there is a check-in on it.
     pub fn outcome(&self, date: NaiveDate, record: Option<&Record>, done: bool) -> MakeUpOutcome {
-        let first = record.and_then(|record| record.done).map(|done| done.first);
+        let first = record
+            .and_then(|record| record.done.as_ref())
+            .map(|done| done.first);
         if done {
             MakeUpOutcome::AlreadyCheckedIn
         } else if date >= self.today {

@@ -3,11 +3,12 @@
 //! Owns the keys and arguments of `make_up.lua`. Which days can be made up is [`super::make_up`]'s.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc};
 
+use super::ended::Horizon;
 use super::make_up::{MakeUpOutcome, MakeUpWindow};
-use super::record::Horizon;
 use super::rows::DAY;
 use super::store::read_record;
 use super::{CheckIns, Record, Reward, rows};
@@ -16,6 +17,7 @@ use crate::keyspace::mutation::MUTATION;
 use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Call, Memory, Operation, Request, Row, Script, Unavailable, reply};
 use crate::leaderboard::{BOARD, SCORE, WINDOW};
+use crate::random::jittered;
 
 static MAKE_UP: Script = Script::new(
     "make_up",
@@ -31,7 +33,11 @@ static MAKE_UP: Script = Script::new(
 );
 
 /// How often it is decided anew when the user's record has changed meanwhile, or the day of a fed board.
-const TRIES: usize = 20;
+pub(super) const TRIES: u32 = 20;
+
+/// The pause after the first time that a record has changed meanwhile, and the longest.
+const SHORTEST: Duration = Duration::from_millis(2);
+const LONGEST: Duration = Duration::from_millis(50);
 
 /// What a make-up did.
 #[derive(Debug, Clone)]
@@ -59,6 +65,13 @@ struct Made<'r> {
     reward: Reward,
 }
 
+/// Somebody else wrote the record first, and what they did may change what this comes to. Those who want the same at once
+/// come back at different times, so that they do not keep each other from it for ever.
+pub(super) async fn give_way(tried: u32) {
+    let pause = SHORTEST.saturating_mul(1 << tried.min(10)).min(LONGEST);
+    tokio::time::sleep(jittered(pause)).await;
+}
+
 impl CheckIns {
     /// From when to when days can be made up on `today`.
     pub fn make_up_window(&self, today: NaiveDate) -> MakeUpWindow {
@@ -67,11 +80,7 @@ impl CheckIns {
 
     /// What can still be seen and joined on `today`.
     pub(super) fn horizon(&self, today: NaiveDate) -> Horizon {
-        let last_chance = today + chrono::Days::new(u64::from(self.make_up_days) + 1);
-        Horizon {
-            fades: self.keep.since(last_chance),
-            joins: self.zone.day_before(self.make_up_window(today).opens),
-        }
+        Horizon::of(&self.zone, today, self.make_up_days, |day| self.keep.since(day))
     }
 
     /// Makes `date` up for `user`, for one card, if the rules allow it on the day of `now`.
@@ -94,13 +103,13 @@ impl CheckIns {
     ) -> Result<MakeUpReceipt, Unavailable> {
         let today = self.zone.date_of(now);
         let (window, mut clock) = (self.make_up_window(today), now);
-        for _ in 0..TRIES {
+        for tried in 0..TRIES {
             let read = self.read_to_make_up(user, today).await?;
             let (record, done) = match &read {
-                Some(read) => (Some(read.record), read.kept.contains(&date)),
+                Some(read) => (Some(&read.record), read.kept.contains(&date)),
                 None => (None, false),
             };
-            let outcome = window.outcome(date, record.as_ref(), done);
+            let outcome = window.outcome(date, record, done);
             let made = match (outcome, &read) {
                 (MakeUpOutcome::MadeUp, Some(read)) => self.made(read, date, today),
                 _ => None,
@@ -109,12 +118,12 @@ impl CheckIns {
                 return Ok(MakeUpReceipt {
                     outcome,
                     reward: Reward::default(),
-                    record,
+                    record: record.cloned(),
                 });
             };
             match self.write_make_up(user, &made, now, clock).await {
                 Err(Unavailable::StaleDay) => clock = self.boards_turned(clock).await?,
-                Ok(false) => {} // somebody else was first; what they did may change what this comes to
+                Ok(false) => give_way(tried).await,
                 Ok(true) => {
                     return Ok(MakeUpReceipt {
                         outcome,
@@ -132,6 +141,7 @@ impl CheckIns {
         let horizon = self.horizon(today);
         let (record, reward) =
             read.record
+                .clone()
                 .with_make_up(&self.zone, &horizon, &self.rewards, &read.kept, date)?;
         Some(Made {
             date,
@@ -193,7 +203,7 @@ impl CheckIns {
             .key(keys.year(p, date.year(), segment))
             .key(keys.make_ups(p, date.year(), segment))
             .arg(made.stored)
-            .arg(made.record)
+            .arg(&made.record)
             .arg(rows::year_bit(row, date))
             .arg(rows::LAST_YEAR_BIT)
             .arg(self.keep.year_ttl(&self.zone, date.year(), now))

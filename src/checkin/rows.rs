@@ -90,6 +90,11 @@ mod tests {
     }
 
     #[test]
+    fn the_script_has_as_many_rows_to_a_bitmap() {
+        assert!(DAY.contains(&format!("local ROWS_A_BITMAP = {DAY_ROWS} ")));
+    }
+
+    #[test]
     fn segments_do_not_overlap_and_the_last_bit_is_the_last_rows() {
         assert_eq!(
             (year_segment(Row::number(1_023)), year_segment(Row::number(1_024))),

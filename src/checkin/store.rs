@@ -4,10 +4,12 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, Datelike, NaiveDate, Utc};
 
+use super::keep::Keep;
 use super::rewards::{MAX_CARDS, MAX_POINTS};
 use super::rows::DAY;
+use super::stored::RECORD;
 use super::{Record, Reward, Rewards, rows};
 use crate::config;
 use crate::day::{Zone, day_number};
@@ -23,6 +25,7 @@ static CHECK_IN: Script = Script::new(
         NUMBERS,
         MUTATION,
         DAY,
+        RECORD,
         BOARD,
         WINDOW,
         SCORE,
@@ -33,11 +36,8 @@ static CHECK_IN: Script = Script::new(
 /// The same where no boards are fed: what is not called need not be brought into being at each call.
 static CHECK_IN_ALONE: Script = Script::new(
     "check_in",
-    &[NUMBERS, MUTATION, DAY, include_str!("check_in.lua")],
+    &[NUMBERS, MUTATION, DAY, RECORD, include_str!("check_in.lua")],
 );
-
-/// Longer than any clocks differ: a Redis TTL is only the backstop behind deletion by the clock.
-const BACKSTOP: TimeDelta = TimeDelta::days(1);
 
 /// How often a check-in is sent again when the day of a fed board turns meanwhile.
 const TRIES: usize = 5;
@@ -54,13 +54,6 @@ pub struct CheckIns {
     pub(super) boards: Leaderboards,
     pub(super) points_board: Option<Arc<Board>>,
     pub(super) count_board: Option<Arc<Board>>,
-}
-
-/// How long what is kept.
-#[derive(Debug, Clone, Copy)]
-pub struct Keep {
-    years: i32,
-    days: i64,
 }
 
 /// What a check-in did.
@@ -82,6 +75,7 @@ impl CheckIns {
         keyspace: Arc<Keyspace>,
         zone: Zone,
         settings: &config::Settings,
+        keep: Keep,
         boards: Leaderboards,
     ) -> CheckIns {
         let fed = |id: &str| boards.boards().get(id).cloned();
@@ -89,7 +83,7 @@ impl CheckIns {
             keyspace,
             zone,
             rewards: Rewards::from(&settings.checkin),
-            keep: Keep::from(settings),
+            keep,
             make_up_days: settings.makeup.window_days,
             points_board: fed(&settings.checkin.points_board),
             count_board: fed(&settings.checkin.count_board),
@@ -203,8 +197,8 @@ impl CheckIns {
             .arg(row.get())
             .arg(self.keep.year_ttl(&self.zone, today.year(), now))
             .arg(self.keep.day_ttl(&self.zone, today, now))
-            .arg(day_number(horizon.fades))
-            .arg(day_number(horizon.joins))
+            .arg(horizon.joins())
+            .arg(horizon.cuts())
             .arg(MAX_POINTS)
             .arg(MAX_CARDS)
             .arg(self.rewards.weekly_bonus);
@@ -236,48 +230,11 @@ impl CheckIns {
     }
 }
 
-impl From<&config::Settings> for Keep {
-    fn from(settings: &config::Settings) -> Keep {
-        Keep {
-            years: settings.checkin.keep_years as i32,
-            days: settings.analytics.keep_days.into(),
-        }
-    }
-}
-
-impl Keep {
-    /// The first date of the kept years at `today`.
-    pub fn since(&self, today: NaiveDate) -> NaiveDate {
-        NaiveDate::from_ymd_opt(today.year() - self.years, 1, 1).unwrap_or(NaiveDate::MIN)
-    }
-
-    /// The backstop TTL of a year's rows, in seconds.
-    pub fn year_ttl(&self, zone: &Zone, year: i32, now: DateTime<Utc>) -> i64 {
-        let after = NaiveDate::from_ymd_opt(year + self.years + 1, 1, 1).unwrap_or(NaiveDate::MAX);
-        (zone.start_of(after) - now + BACKSTOP).num_seconds().max(1)
-    }
-
-    /// The backstop TTL of a day's bitmaps, in seconds; not positive if they are no longer kept.
-    pub fn day_ttl(&self, zone: &Zone, date: NaiveDate, now: DateTime<Utc>) -> i64 {
-        (zone.end_of(date) - now + TimeDelta::days(self.days) + BACKSTOP).num_seconds()
-    }
-
-    /// Whether a day's bitmaps are kept.
-    pub fn keeps_day(&self, date: NaiveDate, today: NaiveDate) -> bool {
-        date >= self.days_since(today)
-    }
-
-    /// The first date whose bitmaps are kept at `today`.
-    pub fn days_since(&self, today: NaiveDate) -> NaiveDate {
-        today - TimeDelta::days(self.days)
-    }
-}
-
 fn receipt(answer: &Answer) -> Result<Receipt, Unavailable> {
     let mut fields = answer.fields();
     let fresh = fields.text()? == "CHECKED_IN";
     let record = Record::read(&mut fields)?;
-    match record.done {
+    match &record.done {
         Some(done) => Ok(Receipt {
             fresh,
             date: done.last,

@@ -24,6 +24,9 @@ pub struct Streak {
     pub ends_at: Option<DateTime<Utc>>,
     /// The newest check-in.
     pub last_date: Option<NaiveDate>,
+    /// Whether `current` and `longest` are only at least so much: days that nobody knows any more may make them more. Never
+    /// of today.
+    pub at_least: bool,
 }
 
 /// Days in a row that end on `day`, or on the day before while `day` is still open.

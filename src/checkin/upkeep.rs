@@ -7,7 +7,7 @@ use chrono::{DateTime, Datelike, Days, NaiveDate, Utc};
 
 use super::{CheckIns, rows};
 use crate::keyspace::keeper::Reached;
-use crate::keyspace::{Partition, Row, Unavailable};
+use crate::keyspace::{Keys, Partition, Row, Unavailable};
 
 /// How far back the first sweep of a partition looks for what nobody keeps any more.
 const FIRST_SWEEP_YEARS: i32 = 10;
@@ -20,13 +20,19 @@ const DAYS: &str = "check-in days";
 impl CheckIns {
     /// One turn of the keeper over `partitions`.
     pub async fn look_after(&self, partitions: &[Partition], now: DateTime<Utc>) -> Result<(), Unavailable> {
-        let today = self.zone.date_of(now);
+        let mut outcome = Ok(());
+        // One partition's trouble, or that of the years, is not the others': all are tried, and the first failure told.
         for &p in partitions {
-            let reached = self.keyspace.reached(p).await?;
-            self.sweep_years(p, today, &reached).await?;
-            self.sweep_days(p, today, &reached).await?;
+            outcome = outcome.and(self.sweep(p, self.zone.date_of(now)).await);
         }
-        Ok(())
+        outcome
+    }
+
+    async fn sweep(&self, p: Partition, today: NaiveDate) -> Result<(), Unavailable> {
+        let reached = self.keyspace.reached(p).await?;
+        let years = self.sweep_years(p, today, &reached).await;
+        let days = self.sweep_days(p, today, &reached).await;
+        years.and(days)
     }
 
     /// Takes the rows of years away that are kept no longer.
@@ -42,10 +48,8 @@ impl CheckIns {
             Some(&from) => from.year(),
             None => since.year() - FIRST_SWEEP_YEARS,
         };
-        let segments = rows::year_segment(self.last_row(p).await?);
-        let names = (from..since.year())
-            .flat_map(|year| (0..=segments).map(move |segment| (year, segment)))
-            .flat_map(|(year, segment)| [keys.year(p, year, segment), keys.make_ups(p, year, segment)]);
+        let last_row = self.keyspace.last_row(p).await?;
+        let names = (from..since.year()).flat_map(|year| year_names(keys, p, year, last_row));
         self.keyspace.unlink(names.collect()).await?;
         // Also where more years are kept than before: what is written into them now has to be swept again.
         self.keyspace.note_reached(p, YEARS, since).await
@@ -59,21 +63,34 @@ impl CheckIns {
             Some(&from) => from,
             None => since - Days::new(FIRST_SWEEP_DAYS),
         };
-        let segments = rows::day_segment(self.last_row(p).await?);
-        let names = from
-            .iter_days()
-            .take_while(|&date| date < since)
-            .flat_map(|date| {
-                let bitmaps = (0..=segments)
-                    .flat_map(move |segment| [keys.day(p, date, segment), keys.active(p, date, segment)]);
-                bitmaps.chain([keys.day_count(p, date), keys.active_count(p, date)])
-            });
+        let last_row = self.keyspace.last_row(p).await?;
+        let gone = from.iter_days().take_while(|&date| date < since);
+        let names = gone.flat_map(|date| day_names(keys, p, date, last_row));
         self.keyspace.unlink(names.collect()).await?;
         self.keyspace.note_reached(p, DAYS, since).await
     }
+}
 
-    async fn last_row(&self, p: Partition) -> Result<Row, Unavailable> {
-        let rows = self.keyspace.rows_given(p).await?;
-        Ok(Row::number(rows.saturating_sub(1)))
-    }
+/// All keys of a year, where `last_row` is the partition's.
+pub(super) fn year_names(
+    keys: &Keys,
+    p: Partition,
+    year: i32,
+    last_row: Row,
+) -> impl Iterator<Item = String> + use<'_> {
+    let segments = 0..=rows::year_segment(last_row);
+    segments.flat_map(move |segment| [keys.year(p, year, segment), keys.make_ups(p, year, segment)])
+}
+
+/// All keys of a day, where `last_row` is the partition's.
+pub(super) fn day_names(
+    keys: &Keys,
+    p: Partition,
+    date: NaiveDate,
+    last_row: Row,
+) -> impl Iterator<Item = String> + use<'_> {
+    let segments = 0..=rows::day_segment(last_row);
+    let bitmaps =
+        segments.flat_map(move |segment| [keys.day(p, date, segment), keys.active(p, date, segment)]);
+    bitmaps.chain([keys.day_count(p, date), keys.active_count(p, date)])
 }

@@ -3,13 +3,14 @@
 //! Owns the keys and arguments of `wallet.lua`. What check-ins pay into it is [`super::rewards`]'.
 
 use super::rewards::{MAX_CARDS, MAX_POINTS};
+use super::stored::RECORD;
 use super::{CheckIns, Reward};
 use crate::ids::UserId;
 use crate::keyspace::mutation::MUTATION;
 use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Call, Memory, Operation, Row, Script, Unavailable};
 
-static WALLET: Script = Script::new("wallet", &[NUMBERS, MUTATION, include_str!("wallet.lua")]);
+static WALLET: Script = Script::new("wallet", &[NUMBERS, MUTATION, RECORD, include_str!("wallet.lua")]);
 
 /// What is to be added to a wallet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -129,7 +129,7 @@ section! {
         weekly_bonus: i64 = 50,
         /// The INCREMENT board that also gets the reward's points; empty: none.
         points_board: String = String::new(),
-        /// The INCREMENT board that gets +1 a check-in; empty: none.
+        /// The INCREMENT board that gets +1 a check-in, another than points_board; empty: none.
         count_board: String = String::new(),
         /// What certain streak lengths earn.
         milestone: Vec<Milestone> = Vec::new(),

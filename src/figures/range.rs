@@ -2,7 +2,7 @@
 //!
 //! Owns the bounds and the words in which a range beyond them is refused.
 
-use chrono::{Days, NaiveDate};
+use chrono::NaiveDate;
 
 use crate::day::Zone;
 use crate::error::Error;
@@ -37,15 +37,6 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Those of `days` full days before `today`, and `today`.
-    pub fn of(today: NaiveDate, days: u32) -> Kept {
-        let since = today.checked_sub_days(Days::new(days.into()));
-        Kept {
-            today,
-            since: since.unwrap_or(NaiveDate::MIN),
-        }
-    }
-
     /// `date`, which the caller calls `what`, if it is kept.
     pub fn day(&self, what: &str, date: NaiveDate) -> Result<NaiveDate, BadRange> {
         let Kept { today, since } = self;
@@ -116,10 +107,17 @@ mod tests {
         text.parse().unwrap()
     }
 
+    fn kept(since: &str, today: &str) -> Kept {
+        Kept {
+            today: date(today),
+            since: date(since),
+        }
+    }
+
     #[test]
     fn what_lies_beyond_the_bounds_is_refused_with_its_reason() {
         let zone = Zone::new(chrono_tz::UTC, NaiveTime::MIN);
-        let kept = Kept::of(date("2027-03-01"), 700);
+        let kept = kept("2025-03-31", "2027-03-01");
         let said = |from, to| kept.range(&zone, date(from), date(to)).unwrap_err().to_string();
         assert!(said("2027-02-02", "2027-02-01").contains("lies after to"));
         assert!(said("2027-02-02", "2027-03-02").contains("today is 2027-03-01"));
@@ -136,7 +134,7 @@ mod tests {
     #[test]
     fn a_day_that_the_zone_skipped_is_in_no_range() {
         let apia = Zone::new(chrono_tz::Pacific::Apia, NaiveTime::MIN);
-        let kept = Kept::of(date("2012-01-15"), 100);
+        let kept = kept("2011-10-07", "2012-01-15");
         assert_eq!(
             kept.range(&apia, date("2011-12-29"), date("2011-12-31")).unwrap(),
             [date("2011-12-29"), date("2011-12-31")]

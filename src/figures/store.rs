@@ -10,8 +10,8 @@ use chrono::{DateTime, Days, NaiveDate, Utc};
 use super::bitmaps::{Bitmaps, Segment};
 use super::range::Kept;
 use super::{Activity, DayMatch};
+use crate::checkin::keep::Keep;
 use crate::checkin::rows;
-use crate::config;
 use crate::day::Zone;
 use crate::ids::UserId;
 use crate::keyspace::{Keyspace, Request, Unavailable, reply};
@@ -22,7 +22,7 @@ pub struct Figures {
     pub(super) keyspace: Arc<Keyspace>,
     pub(super) bitmaps: Bitmaps,
     zone: Zone,
-    keep_days: u32,
+    keep: Keep,
 }
 
 /// What is counted of one day.
@@ -51,18 +51,22 @@ pub struct Returns {
 
 impl Figures {
     /// The figures of this configuration in that keyspace.
-    pub fn new(keyspace: Arc<Keyspace>, zone: Zone, settings: &config::Settings) -> Figures {
+    pub fn new(keyspace: Arc<Keyspace>, zone: Zone, keep: Keep) -> Figures {
         Figures {
             bitmaps: Bitmaps::new(keyspace.clone()),
             keyspace,
             zone,
-            keep_days: settings.analytics.keep_days,
+            keep,
         }
     }
 
     /// The days that can be asked for at `now`.
     pub fn kept(&self, now: DateTime<Utc>) -> Kept {
-        Kept::of(self.zone.date_of(now), self.keep_days)
+        let today = self.zone.date_of(now);
+        Kept {
+            today,
+            since: self.keep.days_since(today),
+        }
     }
 
     /// The business zone.

@@ -8,7 +8,7 @@ use chrono::NaiveDate;
 use super::lines::Lines;
 use super::{ImportError, Progress, Summary, persistently};
 use crate::app::App;
-use crate::checkin::history::History;
+use crate::checkin::write_history::History;
 use crate::ids::UserId;
 
 /// Lines that go into one pipeline: enough to spare round trips, few enough to be answered in time by a busy Redis and not

@@ -1,7 +1,7 @@
 //! The keeper: what time does to the data, done by one node at a time.
 //!
 //! Owns the lease by which nodes agree who looks after a partition, the rhythm, the notes of how far upkeep has come, and
-//! deleting in steps. What has to be done is the features'.
+//! deleting and renewing in steps. What has to be done is the features'.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::NaiveDate;
 
-use super::{Keyspace, Partition, Request, Script, Unavailable, reply};
+use super::{Keyspace, Partition, Request, Row, Script, Unavailable, reply};
 use crate::random::unique_name;
 
 static TAKE_LEASE: Script = Script::new("take_lease", &[include_str!("take_lease.lua")]);
@@ -128,6 +128,38 @@ impl Keyspace {
             tokio::time::sleep(PAUSE).await;
         }
         Ok(())
+    }
+
+    /// Sets the TTL (s) of each of these keys that is there, in small steps.
+    pub async fn expire(&self, keys: Vec<(String, i64)>) -> Result<(), Unavailable> {
+        for step in keys.chunks(KEYS_A_STEP) {
+            let mut request = Request::new();
+            for (key, ttl) in step {
+                let mut expire = redis::cmd("EXPIRE");
+                expire.arg(key).arg(ttl);
+                request.command(expire);
+            }
+            for value in self.run(&request).await? {
+                reply::<u32>(value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The last row that a partition has given away, or the first where it has given none.
+    pub async fn last_row(&self, p: Partition) -> Result<Row, Unavailable> {
+        Ok(Row::number(self.rows_given(p).await?.saturating_sub(1)))
+    }
+
+    /// Whether any user has ever been written about.
+    pub async fn anybody_wrote(&self) -> Result<bool, Unavailable> {
+        let rows = self.gather(|request, p| {
+            let mut get = redis::cmd("HGET");
+            get.arg(self.keys.generation(p)).arg("rows");
+            request.command(get);
+        });
+        let rows: Vec<Option<u32>> = rows.await?;
+        Ok(rows.into_iter().flatten().any(|rows| rows > 0))
     }
 
     /// How many rows a partition has given away.

@@ -126,7 +126,7 @@ impl Keys {
         self.at(p, "lease")
     }
 
-    /// Hash: up to which date boards have been swept and trimmed.
+    /// Hash: up to which date boards and check-ins have been swept, and boards trimmed.
     pub fn swept(&self, p: Partition) -> String {
         self.at(p, "swept")
     }

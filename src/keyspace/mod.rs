@@ -117,6 +117,30 @@ impl Keyspace {
         }
     }
 
+    /// What is noted about the whole data under the name `what`.
+    pub async fn noted(&self, what: &str) -> Result<Option<String>, Unavailable> {
+        let mut get = redis::cmd("HGET");
+        get.arg(self.keys.meta()).arg(what);
+        let mut request = Request::new();
+        request.command(get);
+        match self.run(&request).await?.pop() {
+            Some(value) => reply(value),
+            None => Ok(None),
+        }
+    }
+
+    /// Notes `text` about the whole data under the name `what`.
+    pub async fn note(&self, what: &str, text: &str) -> Result<(), Unavailable> {
+        let mut set = redis::cmd("HSET");
+        set.arg(self.keys.meta()).arg(what).arg(text);
+        let mut request = Request::new();
+        request.command(set);
+        for value in self.run(&request).await? {
+            reply::<u32>(value)?;
+        }
+        Ok(())
+    }
+
     /// Asks every partition the same question in one pipeline; the answers come in the partitions' order.
     pub async fn gather<T: FromRedisValue>(
         &self,

@@ -273,6 +273,16 @@ impl Boards {
         ] {
             boards.check_fed(key, id)?;
         }
+        let (points, count) = (&settings.checkin.points_board, &settings.checkin.count_board);
+        if points == count && !points.is_empty() {
+            return Err(ConfigError::unusable(
+                "checkin.count_board",
+                format!(
+                    "board {count} is checkin.points_board already, and points and check-ins in one sum say nothing: name \
+                     another board, or leave one of the two empty"
+                ),
+            ));
+        }
         Ok(boards)
     }
 

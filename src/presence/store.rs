@@ -10,8 +10,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::minutes::{HEARTBEAT_COUNT, LastCount};
 use super::watched::Watched;
+use crate::checkin::keep::Keep;
 use crate::checkin::rows::{self, DAY};
-use crate::checkin::store::Keep;
 use crate::config::{self, PresenceMode};
 use crate::day::Zone;
 use crate::error::Error;
@@ -111,7 +111,7 @@ impl From<NoBeat> for Error {
 
 impl Presence {
     /// The presence of this configuration in that keyspace.
-    pub fn new(keyspace: Arc<Keyspace>, zone: Zone, settings: &config::Settings) -> Presence {
+    pub fn new(keyspace: Arc<Keyspace>, zone: Zone, settings: &config::Settings, keep: Keep) -> Presence {
         let presence = &settings.presence;
         Presence {
             bitmaps: Bitmaps::new(keyspace.clone()),
@@ -120,7 +120,7 @@ impl Presence {
             mode: presence.mode,
             keyspace,
             zone,
-            keep: Keep::from(settings),
+            keep,
             window: TimeDelta::seconds(presence.window_seconds.into()),
             limits: Limits {
                 rooms: presence.max_rooms_per_user,

@@ -22,7 +22,7 @@ const ROLES: [(&str, Option<&str>); 6] = [
 ];
 
 /// A question for each field; `$user` is whom it is about, where it is about somebody.
-const SAMPLES: [(&str, &str, &str); 32] = [
+const SAMPLES: [(&str, &str, &str); 33] = [
     ("query", "viewer", "viewer { role }"),
     ("query", "user", "user(id: \"bob\") { id }"),
     ("query", "businessDay", "businessDay { date }"),
@@ -32,6 +32,7 @@ const SAMPLES: [(&str, &str, &str); 32] = [
         "checkIns",
         "checkIns(userId: $user, from: \"2027-02-01\", to: \"2027-02-02\") { date }",
     ),
+    ("query", "checkInsKnownSince", "checkInsKnownSince(userId: $user)"),
     ("query", "streak", "streak(userId: $user) { current }"),
     ("query", "wallet", "wallet(userId: $user) { points }"),
     ("query", "boards", "boards { id }"),

@@ -289,7 +289,7 @@ async fn every_key_that_should_expire_has_a_ttl_after_every_kind_of_write() {
     let app = spawn_app()
         .with(|settings| {
             settings.checkin.points_board = "points".into();
-            settings.checkin.count_board = "points".into();
+            settings.checkin.count_board = "count".into();
             settings.checkin.milestone = vec![tallyboard::config::Milestone {
                 streak: 2,
                 points: 5,
@@ -298,6 +298,10 @@ async fn every_key_that_should_expire_has_a_ttl_after_every_kind_of_write() {
             settings.board[0]
                 .periods
                 .retain(|period| *period != tallyboard::day::Period::AllTime);
+            settings.board.push(tallyboard::config::Board {
+                id: "count".into(),
+                ..settings.board[0].clone()
+            });
         })
         .at("2027-03-01T08:00:00Z")
         .await;
@@ -312,7 +316,8 @@ async fn every_key_that_should_expire_has_a_ttl_after_every_kind_of_write() {
     app.service().grant("amy", 2, Some("key")).await;
     app.service().adjust("amy", 2, None).await;
     assert_eq!(kept_for_ever(&app).await, wanted, "after the wallet");
-    wanted.insert(1, "tb:{0}:board-version:points");
+    wanted.insert(1, "tb:{0}:board-version:count");
+    wanted.insert(2, "tb:{0}:board-version:points");
     amy.check_in().await;
     assert_eq!(kept_for_ever(&app).await, wanted, "after a check-in");
     app.set("2027-03-03T08:00:00Z");
@@ -331,4 +336,52 @@ async fn every_key_that_should_expire_has_a_ttl_after_every_kind_of_write() {
     )
     .await;
     assert_eq!(kept_for_ever(&app).await, wanted, "after a score and a heartbeat");
+}
+
+/// A record as an older writer may have left it, the first check-in a date.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_whose_first_check_in_is_a_date_goes_on_as_any_other() {
+    for partitions in both_partitions() {
+        let app = spawn_app()
+            .partitions(partitions)
+            .at("2027-03-01T08:00:00Z")
+            .await;
+        let amy = app.user("amy");
+        amy.check_in_at(&["2027-03-01T08:00:00Z", "2027-03-02T08:00:00Z"])
+            .await;
+        let mut redis = app.redis().await;
+        let (key, _) = app.ttls("*:record:*").await.remove(0);
+        let stored: Vec<String> = redis::cmd("HGETALL")
+            .arg(&key)
+            .query_async(&mut redis)
+            .await
+            .unwrap();
+        assert_eq!(stored[1], "-1 20879 2 2 2 10 0 20 0");
+        let dated = stored[1].replacen("-1", "20878", 1);
+        let mut set = redis::cmd("HSET");
+        set.arg(&key).arg(&stored[0]).arg(&dated);
+        set.exec_async(&mut redis).await.unwrap();
+        assert_eq!(amy.check_in().await.outcome, "ALREADY_CHECKED_IN");
+        app.service().adjust("amy", 5, None).await;
+        set.exec_async(&mut redis).await.unwrap();
+
+        app.set("2027-03-03T08:00:00Z");
+        let receipt = amy.check_in().await;
+        assert_eq!((receipt.streak.current, receipt.streak.total), (3, 3));
+        assert_eq!(receipt.wallet.points, 30);
+        let march = amy.calendar("2027-03").await;
+        assert_eq!(
+            (
+                march[0].state.as_str(),
+                amy.calendar("2027-02").await[27].state.as_str()
+            ),
+            ("CHECKED_IN", "BEFORE_FIRST")
+        );
+        let stored: Vec<String> = redis::cmd("HVALS")
+            .arg(&key)
+            .query_async(&mut redis)
+            .await
+            .unwrap();
+        assert_eq!(stored, ["-2 20880 3 3 3 10 0 30 0"]);
+    }
 }

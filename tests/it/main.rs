@@ -8,6 +8,7 @@ mod batches;
 mod board_model;
 mod boards;
 mod check_ins;
+mod checkin_keep;
 mod checkin_model;
 mod clients;
 mod crowds;

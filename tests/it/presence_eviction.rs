@@ -139,11 +139,12 @@ async fn presence_and_the_other_upkeep_fail_each_by_itself() {
             spoil.arg(format!("tb:{{0}}:{broken}")).arg(rest);
             spoil.exec_async(&mut redis).await.unwrap();
         }
-        assert!(app.running().app.look_after(&keeper).await.is_err(), "{broken}");
+        app.running().app.look_after(&keeper).await.unwrap();
         let (seen, day) = (
             app.ttls("tb:*seen-on-site").await.len(),
             app.ttls("tb:*board:points:2027-03-01").await.len(),
         );
+        // Boards note there, too, how far they have come.
         let wanted = if broken == "swept" { (0, 1) } else { (0, 0) };
         assert_eq!((seen, day), wanted, "{broken} is broken");
         let answer = app.anonymous().ask("{ onlineCount }", json!({})).await;

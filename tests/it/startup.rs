@@ -278,6 +278,13 @@ fn a_configuration_that_cannot_work_is_refused_with_its_place_and_what_would_be_
         "[checkin]\npoints_board = \"nowhere\"\n",
         &["checkin.points_board: there is no board \"nowhere\""],
     );
+    check(
+        "[checkin]\npoints_board = \"fed\"\ncount_board = \"fed\"\n[[board]]\nid = \"fed\"\n",
+        &[
+            "checkin.count_board: board fed is checkin.points_board already",
+            "name another board",
+        ],
+    );
 }
 
 #[test]

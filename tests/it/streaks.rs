@@ -96,18 +96,17 @@ async fn a_run_of_400_days_is_400_and_still_is_when_its_first_year_is_gone() {
             35,
             "the run began before the kept years"
         );
-        assert!(amy.kinds("2026-11-01", "2026-12-31").await.is_empty());
+        // The year that is gone is unknown from the first check-in on, and nobody takes that for a year without any.
+        assert_eq!(amy.kinds_if_known("2026-12-31", "2027-01-02").await, None);
+        assert_eq!(amy.kinds_if_known("2026-11-01", "2026-11-27").await, Some(vec![]));
+        assert_eq!(amy.known_since().await.as_deref(), Some("2027-01-01"));
+        assert_eq!(amy.kinds("2027-01-01", "2027-01-02").await.len(), 2);
         let states = |days: Vec<Day>| days.into_iter().map(|day| day.state).collect::<Vec<_>>();
         assert_eq!(states(amy.calendar("2026-12").await), ["UNKNOWN"; 31]);
         let november = states(amy.calendar("2026-11").await);
         assert_eq!(november[26..], ["BEFORE_FIRST", "UNKNOWN", "UNKNOWN", "UNKNOWN"]);
-        let query = "{ streak(on: \"2026-12-31\") { current } }";
-        let (code, message) = amy.refusal(query, json!({})).await;
-        assert_eq!(code, "NOT_FOUND");
-        assert!(
-            message.contains("unknown") && message.contains("2027-01-01"),
-            "{message}"
-        );
+        assert_eq!(amy.streak_if_known("2026-12-31").await, None);
+        assert_eq!(amy.streak_if_known("2026-11-28").await, None, "the first itself");
         assert_eq!(
             amy.streak_on("2026-11-27").await.total,
             0,
@@ -170,64 +169,31 @@ async fn a_past_day_stands_as_it_stood_then_without_the_grace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn days_and_their_counters_leave_when_their_time_is_over_and_not_before() {
+async fn a_past_streak_that_hangs_on_a_year_that_is_gone_says_that_it_is_at_least_so_long() {
     for partitions in both_partitions() {
         let app = spawn_app()
-            .with(off_disk)
             .partitions(partitions)
-            .with(|s| s.analytics.keep_days = 3)
-            .at("2027-03-01T12:00:00Z")
+            .with(|settings| settings.checkin.keep_years = 0)
+            .at("2026-12-31T12:00:00Z")
             .await;
-        let first = date("2027-03-01");
-        for day in 0..8 {
-            let today = first + chrono::Days::new(day);
-            app.set(&format!("{today}{NOON}"));
-            app.user("amy").check_in().await;
-            app.look_after().await;
-            let kept: Vec<String> = (day.saturating_sub(3)..=day)
-                .map(|day| (first + chrono::Days::new(day)).to_string())
-                .collect();
-            for what in ["day", "active", "day-count", "active-count"] {
-                let keys = app.ttls(&format!("*:{what}:2*")).await;
-                let dates: Vec<String> = keys
-                    .iter()
-                    .map(|(key, _)| {
-                        key.split(':')
-                            .find(|part| part.starts_with("2027-"))
-                            .unwrap()
-                            .to_owned()
-                    })
-                    .collect();
-                assert_eq!(dates, kept, "{what} on {today}");
-            }
+        import(&app, days("amy", "2026-12-01", "2026-12-31")).await;
+        let dates = ["2027-01-01", "2027-01-02", "2027-01-20", "2027-06-01"];
+        on_dates(&app, "amy", &dates).await;
+        let amy = app.user("amy");
+        for (on, current, longest, total, exact) in [
+            ("2027-01-01", 1, 1, 32, false), // 32 in truth
+            ("2027-01-02", 2, 2, 33, false),
+            ("2027-01-03", 0, 33, 33, true), // the longest of all was before, and the record knows it
+            ("2027-01-20", 1, 33, 34, true),
+            ("2027-06-01", 1, 33, 35, true),
+        ] {
+            let streak = amy.streak_on(on).await;
+            assert_eq!(
+                (streak.current, streak.longest, streak.total, streak.exact),
+                (current, longest, total, exact),
+                "{on}"
+            );
         }
-        assert_eq!(app.user("amy").streak().await.current, 8);
+        assert!(amy.streak().await.exact);
     }
-}
-
-/// Where more years are kept than before and then fewer again, what came in between leaves too.
-#[tokio::test(flavor = "multi_thread")]
-async fn years_leave_also_after_the_setting_was_changed_back_and_forth() {
-    let app = spawn_app()
-        .with(|s| s.checkin.keep_years = 0)
-        .at("2028-03-01T12:00:00Z")
-        .await;
-    app.user("amy").check_in().await;
-    app.look_after().await;
-    let app = app.restarted(|s| s.checkin.keep_years = 2).await;
-    app.look_after().await;
-    import(&app, days("amy", "2026-12-31", "2027-01-02")).await;
-    app.look_after().await;
-    assert_eq!(app.ttls("*:year:*").await.len(), 3);
-    assert_eq!(app.user("amy").kinds("2026-12-01", "2027-01-31").await.len(), 3);
-    let app = app.restarted(|s| s.checkin.keep_years = 1).await;
-    app.look_after().await;
-    let years: Vec<String> = app
-        .ttls("*:year:*")
-        .await
-        .into_iter()
-        .map(|(key, _)| key)
-        .collect();
-    assert_eq!(years, ["tb:{0}:year:2027:0", "tb:{0}:year:2028:0"]);
-    assert_eq!(app.user("amy").streak().await.total, 4);
 }

@@ -59,6 +59,9 @@ pub struct Streak {
     longest: i32,
     /// Check-ins ever; of a past day, by then.
     total: i32,
+    /// Whether `current` and `longest` are exact. False only of a past day (`on`): then they are at least so much, and days
+    /// before the kept years, which nobody knows any more, may make them more.
+    exact: bool,
     /// Whether today is done; of a past day, whether that is.
     checked_in_today: bool,
     /// Whether the streak ends at `endsAt` unless the user checks in.
@@ -138,6 +141,7 @@ impl Streak {
             current: int(streak.current),
             longest: int(streak.longest),
             total: int(streak.total),
+            exact: !streak.at_least,
             checked_in_today: streak.checked_in_today,
             at_risk: streak.at_risk,
             ends_at: streak.ends_at,

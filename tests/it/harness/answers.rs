@@ -16,6 +16,7 @@ pub struct Streak {
     pub ends_at: Option<String>,
     pub last_date: Option<String>,
     pub next_reward: Option<Reward>,
+    pub exact: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -107,7 +108,7 @@ pub struct Scored {
 }
 
 pub const STREAK: &str =
-    "current longest total checkedInToday atRisk endsAt lastDate nextReward { points makeUpCards }";
+    "current longest total checkedInToday atRisk endsAt lastDate nextReward { points makeUpCards } exact";
 
 pub const STANDING: &str = "user { id } rank(method: ORDINAL) points competition: rank(method: COMPETITION)
     dense: rank(method: DENSE) percentile reachedAt";
@@ -150,20 +151,32 @@ impl Caller<'_> {
     }
 
     pub async fn streak_on(&self, date: &str) -> Streak {
+        self.streak_if_known(date).await.unwrap()
+    }
+
+    pub async fn streak_if_known(&self, date: &str) -> Option<Streak> {
         let query = format!("query ($on: Date) {{ streak(on: $on) {{ {STREAK} }} }}");
         self.field(&query, json!({ "on": date })).await
     }
 
     /// The check-ins of a range as date and kind.
     pub async fn kinds(&self, from: &str, to: &str) -> Vec<(String, String)> {
+        self.kinds_if_known(from, to).await.unwrap()
+    }
+
+    pub async fn kinds_if_known(&self, from: &str, to: &str) -> Option<Vec<(String, String)>> {
         #[derive(Deserialize)]
         struct CheckIn {
             date: String,
             kind: String,
         }
         let query = "query ($from: Date!, $to: Date!) { checkIns(from: $from, to: $to) { date kind } }";
-        let found: Vec<CheckIn> = self.field(query, json!({ "from": from, "to": to })).await;
-        found.into_iter().map(|found| (found.date, found.kind)).collect()
+        let found: Option<Vec<CheckIn>> = self.field(query, json!({ "from": from, "to": to })).await;
+        found.map(|found| found.into_iter().map(|found| (found.date, found.kind)).collect())
+    }
+
+    pub async fn known_since(&self) -> Option<String> {
+        self.field("{ checkInsKnownSince }", json!({})).await
     }
 
     pub async fn streak(&self) -> Streak {
