@@ -13,6 +13,7 @@ use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
 use crate::day::Zone;
+use crate::server::proxies::Proxies;
 
 mod secret;
 mod sections;
@@ -174,6 +175,7 @@ impl Settings {
             within(key, most.into(), 1, 1_000)?;
         }
         within("analytics.keep_days", self.analytics.keep_days.into(), 1, 36_600)?;
+        self.server.check()?;
         self.live.check()?;
         self.graphql.check()?;
         self.auth.check()?;
@@ -183,24 +185,11 @@ impl Settings {
     /// A key that is read but not served yet must not look as if it worked.
     fn check_what_is_to_come(&self) -> Result<(), ConfigError> {
         let defaults = Settings::default();
-        for (key, set) in [
-            (
-                "server.metrics_listen",
-                self.server.metrics_listen != defaults.server.metrics_listen,
-            ),
-            (
-                "server.base_path",
-                self.server.base_path != defaults.server.base_path,
-            ),
-            (
-                "server.trusted_proxies",
-                self.server.trusted_proxies != defaults.server.trusted_proxies,
-            ),
-            ("ledger.max_lag", self.ledger.max_lag != defaults.ledger.max_lag),
-        ] {
-            if set {
-                return Err(ConfigError::unusable(key, "cannot be set yet; leave it out"));
-            }
+        if self.ledger.max_lag != defaults.ledger.max_lag {
+            return Err(ConfigError::unusable(
+                "ledger.max_lag",
+                "cannot be set yet; leave it out",
+            ));
         }
         if self.redis.url.contains(',') {
             return Err(ConfigError::unusable(
@@ -224,6 +213,40 @@ fn within(key: &str, value: i64, low: i64, high: i64) -> Result<(), ConfigError>
     } else {
         let reason = format!("{value} is not within {low} to {high}");
         Err(ConfigError::unusable(key, reason))
+    }
+}
+
+impl Server {
+    fn check(&self) -> Result<(), ConfigError> {
+        self.metrics_address()?;
+        Proxies::parse(&self.trusted_proxies)?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
+        let segments = self.base_path.strip_prefix('/').unwrap_or("//").split('/');
+        let mut segments = segments.filter(|_| self.base_path != "/");
+        if segments.all(|part| !part.is_empty() && part.chars().all(plain)) {
+            return Ok(());
+        }
+        let reason = format!("{:?} is no path; \"/\" or \"/tally\" would be", self.base_path);
+        Err(ConfigError::unusable("server.base_path", reason))
+    }
+
+    /// Where metrics have a listener of their own, if they have.
+    pub fn metrics_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
+        if self.metrics_listen.is_empty() {
+            return Ok(None);
+        }
+        self.metrics_listen.parse().map(Some).map_err(|_| {
+            let reason = format!(
+                "{:?} is no address and port; 127.0.0.1:9090 would be, or nothing for the main listener",
+                self.metrics_listen
+            );
+            ConfigError::unusable("server.metrics_listen", reason)
+        })
+    }
+
+    /// A path of ours as clients see it, under the base path.
+    pub fn under_base(&self, path: &str) -> String {
+        format!("{}{path}", self.base_path.trim_end_matches('/'))
     }
 }
 

@@ -21,5 +21,7 @@ pub mod leaderboard;
 pub mod live;
 pub mod presence;
 pub mod random;
+pub mod rate;
+pub mod request_id;
 pub mod server;
 pub mod user;

@@ -36,6 +36,8 @@ pub struct Settings {
     pub graphql: GraphQl,
     /// `[auth]`
     pub auth: Auth,
+    /// `[rate]`
+    pub rate: Rate,
 }
 
 /// Declares one section: its keys, their types, docs and defaults in one place.
@@ -300,6 +302,24 @@ pub enum Persisted {
     Automatic,
     /// Those of the list only.
     Only,
+}
+
+section! {
+    /// How much may be asked in a minute on each node; as much at once. 0: no limit.
+    Rate {
+        /// Mutations of a signed-in user, each field at the root of a document counted.
+        user_mutations: u32 = 120,
+        /// Queries of a signed-in user, and subscriptions begun.
+        user_operations: u32 = 1_200,
+        /// Mutations from an address, of all users there; backends are not counted.
+        address_mutations: u32 = 6_000,
+        /// Queries from an address, and subscriptions begun, those of nobody in particular included.
+        address_operations: u32 = 60_000,
+        /// Mutations of a backend: a caller with the role SERVICE or ADMIN.
+        service_mutations: u32 = 0,
+        /// Queries of a backend, and subscriptions begun.
+        service_operations: u32 = 0,
+    }
 }
 
 section! {

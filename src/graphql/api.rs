@@ -14,6 +14,7 @@ use super::persisted::Persisted;
 use super::{TallyboardSchema, defaults, root, tokens};
 use crate::config;
 use crate::error::Error;
+use crate::rate::{Allowance, Cost};
 
 /// The API, ready to be executed; clones share it.
 #[derive(Clone)]
@@ -48,9 +49,24 @@ impl Api {
         }
     }
 
-    /// What is done with every request before it is executed.
-    fn prepare(&self, request: &mut Request) -> ServerResult<()> {
-        self.admit(request)?;
+    /// What is done with every request before it is executed. Whoever sends it pays for it, also for what is then refused.
+    fn prepare(&self, request: &mut Request, session: Option<&Data>) -> ServerResult<()> {
+        let weighed = self.admit(request).and_then(|()| self.weigh(request));
+        let of_session = || session.and_then(Allowance::of_data);
+        if let Some(allowance) = Allowance::of_request(request).or_else(of_session) {
+            let name = request.operation_name.clone();
+            let cost = match weighed.is_ok().then(|| request.parsed_query()) {
+                Some(Ok(document)) => Cost::of(document, name.as_deref()),
+                Some(Err(_)) | None => Cost::Operation,
+            };
+            allowance.spend(cost).map_err(Error::of_request)?;
+        }
+        weighed?;
+        defaults::fill_in(request)
+    }
+
+    /// Whether a request asks no more than is served.
+    fn weigh(&self, request: &mut Request) -> ServerResult<()> {
         if let Ok(document) = request.parsed_query() {
             let amount = Amount::of(document);
             for (what, asked, most) in [
@@ -66,12 +82,12 @@ impl Api {
                 return Err(ServerError::new("this server does not show its schema", None));
             }
         }
-        defaults::fill_in(request)
+        Ok(())
     }
 
     /// Answers a query or a mutation.
     pub async fn execute(&self, mut request: Request) -> Response {
-        if let Err(error) = self.prepare(&mut request) {
+        if let Err(error) = self.prepare(&mut request, None) {
             return refusal(error);
         }
         coded(self.schema.execute(request).await)
@@ -94,7 +110,7 @@ impl Executor for Api {
         session_data: Option<Arc<Data>>,
     ) -> BoxStream<'static, Response> {
         let prepared = self
-            .prepare(&mut request)
+            .prepare(&mut request, session_data.as_deref())
             .and_then(|()| root::leave_one_field(&mut request));
         let typenames = match prepared {
             Ok(typenames) => typenames,

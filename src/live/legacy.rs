@@ -3,6 +3,7 @@
 //! Owns the bounds around async-graphql's own implementation of it: the same limits and the same drain as other sockets.
 //! It is correct and not shared: each subscriber is executed for by itself.
 
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +29,13 @@ use crate::graphql::Api;
 pub const SUBPROTOCOL: &str = "graphql-ws";
 
 /// Serves a socket until it ends.
-pub async fn serve(mut stream: WebSocket, protocol: GraphQLProtocol, terms: Terms, connected: Connected) {
+pub async fn serve(
+    mut stream: WebSocket,
+    protocol: GraphQLProtocol,
+    address: IpAddr,
+    terms: Terms,
+    connected: Connected,
+) {
     let executor = Bounded {
         api: terms.topics.api().clone(),
         open: Arc::default(),
@@ -40,12 +47,13 @@ pub async fn serve(mut stream: WebSocket, protocol: GraphQLProtocol, terms: Term
     let init = Duration::from_secs(terms.live.init_timeout_seconds);
     let (sink, messages) = (&mut stream).split();
     let socket = GraphQLWebSocket::new_with_pair(sink, messages, executor, protocol).on_connection_init({
-        let identity = identity.clone();
+        let (identity, rates) = (identity.clone(), terms.rates.clone());
         move |payload| async move {
             let identified = identity.of_payload(&payload);
             let mut data = Data::default();
             if let Ok(identified) = &identified {
                 data.insert(identified.caller.clone());
+                data.insert(rates.of(&identified.caller, address));
             }
             let refusal = identified.as_ref().err().map(ToString::to_string);
             if named.send(identified).is_err() {

@@ -10,6 +10,7 @@ use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 
 use crate::app::App;
+use crate::rate::Rates;
 
 /// Everything that a server counts.
 #[derive(Clone)]
@@ -17,9 +18,10 @@ pub struct Metrics(Arc<Registry>);
 
 impl Metrics {
     /// The metrics of an app.
-    pub fn of(app: &App) -> Metrics {
+    pub fn of(app: &App, rates: &Rates) -> Metrics {
         let mut registry = Registry::default();
         app.gauges.register(&mut registry);
+        rates.register(&mut registry);
         Metrics(Arc::new(registry))
     }
 

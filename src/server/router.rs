@@ -6,58 +6,71 @@ use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
 
 use super::metrics::Metrics;
-use super::{dev_only, dev_token, over_http};
+use super::proxies::Proxies;
+use super::{dev_only, dev_token, over_http, visitor};
 use crate::app::App;
-use crate::auth::Identity;
+use crate::live::Connections;
 use crate::live::socket::Terms;
-use crate::live::{Connections, Topics};
 
 /// What every route may need.
 #[derive(Clone)]
 pub struct Door {
     /// What is served.
     pub app: Arc<App>,
-    metrics: Metrics,
+    /// What is counted.
+    pub metrics: Metrics,
     /// What sockets have in common.
     pub terms: Terms,
     /// Who is connected.
     pub connections: Connections,
+    /// Whose word is taken for where a request comes from.
+    pub proxies: Proxies,
 }
 
-/// All routes over one app.
-pub fn router(app: Arc<App>, topics: Topics, connections: Connections, identity: Identity) -> Router {
-    let routes = Router::new()
-        .route("/", get(|| async { Html(include_str!("../../web/index.html")) }))
-        .route("/graphql", get(over_http::query_or_socket).post(over_http::post))
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
+/// All routes, under the path that a proxy serves us at.
+pub fn router(door: Door) -> Router {
+    let settings = &door.app.settings;
+    let at = |path: &str| settings.server.under_base(path);
+    let mut routes = Router::new()
         .route(
-            "/metrics",
-            get(|State(door): State<Door>| async move { door.metrics.shown() }),
+            &at("/"),
+            get(|| async { Html(include_str!("../../web/index.html")) }),
         )
-        .layer(DefaultBodyLimit::max(app.settings.graphql.max_body_bytes));
-    let routes = match identity.is_dev() {
-        true => routes
-            .merge(dev_token::route())
-            .layer(middleware::from_fn(dev_only::guard)),
-        false => routes,
-    };
-    routes.with_state(Door {
-        metrics: Metrics::of(&app),
-        terms: Terms {
-            topics,
-            live: app.settings.live.clone(),
-            attendance: app.attendance.clone(),
-            identity,
-        },
-        connections,
-        app,
-    })
+        .route(
+            &at("/graphql"),
+            get(over_http::query_or_socket).post(over_http::post),
+        )
+        .route(&at("/healthz"), get(|| async { "ok\n" }))
+        .route(&at("/readyz"), get(ready))
+        .layer(DefaultBodyLimit::max(settings.graphql.max_body_bytes));
+    if settings.server.metrics_listen.is_empty() {
+        routes = routes.route(
+            &at("/metrics"),
+            get(|State(door): State<Door>| async move { door.metrics.shown() }),
+        );
+    }
+    if at("/") != "/" {
+        // Links on the page are relative, so it must lie within its directory.
+        let page = Redirect::permanent(&at("/"));
+        routes = routes.route(&settings.server.base_path, get(|| async { page }));
+    }
+    if door.terms.identity.is_dev() {
+        routes = routes
+            .route(&at("/dev/token"), dev_token::route())
+            .layer(middleware::from_fn(dev_only::guard));
+    }
+    let meet = middleware::from_fn_with_state(door.clone(), visitor::meet);
+    routes.layer(meet).with_state(door)
+}
+
+/// What a listener of its own for metrics serves.
+pub fn metrics_only(metrics: Metrics) -> Router {
+    Router::new().route("/metrics", get(|| async move { metrics.shown() }))
 }
 
 async fn ready(State(door): State<Door>) -> Response {
