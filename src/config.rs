@@ -13,6 +13,7 @@ use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
 use crate::day::Zone;
+use crate::server::origins::Origins;
 use crate::server::proxies::Proxies;
 
 mod secret;
@@ -220,6 +221,7 @@ impl Server {
     fn check(&self) -> Result<(), ConfigError> {
         self.metrics_address()?;
         Proxies::parse(&self.trusted_proxies)?;
+        Origins::parse(&self.cors_origins)?;
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
         let segments = self.base_path.strip_prefix('/').unwrap_or("//").split('/');
         let mut segments = segments.filter(|_| self.base_path != "/");

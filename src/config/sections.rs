@@ -67,6 +67,8 @@ section! {
         base_path: String = "/".into(),
         /// Networks whose forwarded address is believed.
         trusted_proxies: Vec<String> = Vec::new(),
+        /// The origins whose pages may call, besides our own; `*`: any.
+        cors_origins: Vec<String> = Vec::new(),
         /// The private Redis, locks and files.
         data_dir: PathBuf = "data".into(),
         /// How long a stop may take, in seconds.

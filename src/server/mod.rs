@@ -6,9 +6,12 @@ pub mod dev_only;
 pub mod dev_token;
 pub mod doorway;
 pub mod metrics;
+pub mod origins;
 pub mod over_http;
+pub mod pages;
 pub mod proxies;
 pub mod router;
+pub mod security;
 pub mod sockets;
 pub mod visitor;
 
@@ -22,6 +25,7 @@ use tokio::task::JoinHandle;
 
 use doorway::{Doorway, Peer};
 use metrics::Metrics;
+use origins::Origins;
 use proxies::Proxies;
 use router::Door;
 
@@ -101,6 +105,7 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
     let persisted = Persisted::open(&settings.graphql)?;
     let (listen, apart) = (settings.server.listen, settings.server.metrics_address()?);
     let proxies = Proxies::parse(&settings.server.trusted_proxies)?;
+    let origins = Origins::parse(&settings.server.cors_origins)?;
     let (listener, address) = bind("server.listen", listen, dev).await?;
     let scraped = match apart {
         Some(address) => Some(bind("server.metrics_listen", address, dev).await?),
@@ -123,7 +128,7 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
     let attendance = tokio::spawn(attendance::keep(Arc::downgrade(&app)));
     let keys = tokio::spawn(auth::keep(identity.clone()));
     let (stop, stopping) = watch::channel(false);
-    let door = door(&app, persisted, identity, proxies, stopping.clone());
+    let door = door(&app, persisted, identity, (proxies, origins), stopping.clone());
     let connections = door.connections.clone();
     let metrics_address = scraped.as_ref().map(|(_, address)| *address);
     let metrics = scraped.map(|(listener, _)| {
@@ -179,7 +184,7 @@ fn door(
     app: &Arc<App>,
     persisted: Persisted,
     identity: Identity,
-    proxies: Proxies,
+    (proxies, origins): (Proxies, Origins),
     stopping: watch::Receiver<bool>,
 ) -> Door {
     let settings = &app.settings;
@@ -196,6 +201,7 @@ fn door(
         },
         connections: Connections::new(settings.live.max_sockets, stopping, drain, app.gauges.clone()),
         proxies,
+        origins,
         app: app.clone(),
     }
 }

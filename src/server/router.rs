@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
 
 use super::metrics::Metrics;
+use super::origins::Origins;
 use super::proxies::Proxies;
-use super::{dev_only, dev_token, over_http, visitor};
+use super::{dev_only, dev_token, over_http, pages, security, visitor};
 use crate::app::App;
 use crate::live::Connections;
 use crate::live::socket::Terms;
@@ -30,6 +31,8 @@ pub struct Door {
     pub connections: Connections,
     /// Whose word is taken for where a request comes from.
     pub proxies: Proxies,
+    /// Whose pages may call.
+    pub origins: Origins,
 }
 
 /// All routes, under the path that a proxy serves us at.
@@ -37,10 +40,7 @@ pub fn router(door: Door) -> Router {
     let settings = &door.app.settings;
     let at = |path: &str| settings.server.under_base(path);
     let mut routes = Router::new()
-        .route(
-            &at("/"),
-            get(|| async { Html(include_str!("../../web/index.html")) }),
-        )
+        .merge(pages::routes(&settings.server))
         .route(
             &at("/graphql"),
             get(over_http::query_or_socket).post(over_http::post),
@@ -54,23 +54,25 @@ pub fn router(door: Door) -> Router {
             get(|State(door): State<Door>| async move { door.metrics.shown() }),
         );
     }
-    if at("/") != "/" {
-        // Links on the page are relative, so it must lie within its directory.
-        let page = Redirect::permanent(&at("/"));
-        routes = routes.route(&settings.server.base_path, get(|| async { page }));
-    }
     if door.terms.identity.is_dev() {
         routes = routes
             .route(&at("/dev/token"), dev_token::route())
             .layer(middleware::from_fn(dev_only::guard));
     }
-    let meet = middleware::from_fn_with_state(door.clone(), visitor::meet);
-    routes.layer(meet).with_state(door)
+    if let Some(cors) = door.origins.layer() {
+        routes = routes.layer(cors);
+    }
+    routes
+        .layer(middleware::from_fn_with_state(door.clone(), visitor::meet))
+        .layer(middleware::map_response(security::told))
+        .with_state(door)
 }
 
 /// What a listener of its own for metrics serves.
 pub fn metrics_only(metrics: Metrics) -> Router {
-    Router::new().route("/metrics", get(|| async move { metrics.shown() }))
+    Router::new()
+        .route("/metrics", get(|| async move { metrics.shown() }))
+        .layer(middleware::map_response(security::told))
 }
 
 async fn ready(State(door): State<Door>) -> Response {

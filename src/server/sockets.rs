@@ -6,12 +6,15 @@ use std::net::IpAddr;
 
 use async_graphql_axum::GraphQLProtocol;
 use axum::extract::ws::{WebSocket, WebSocketUpgrade};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use tracing::Instrument;
 
 use super::doorway::Peer;
+use super::over_http::{Media, answer};
 use super::router::Door;
 use super::visitor::Visitor;
+use crate::error::Error;
 use crate::live::protocol::Close;
 use crate::live::{legacy, protocol, socket};
 use crate::request_id;
@@ -28,9 +31,16 @@ pub fn take(
     door: Door,
     peer: Peer,
     visitor: Visitor,
+    headers: &HeaderMap,
     upgrade: WebSocketUpgrade,
     old: Option<GraphQLProtocol>,
 ) -> Response {
+    // Browsers let any page open a socket, and say only which page it is. In `--dev` that was looked at before.
+    if !door.terms.identity.is_dev() && !door.origins.may_connect(headers) {
+        let reason =
+            "pages of that origin may not open sockets here; server.cors_origins lists those that may";
+        return answer::turned_away(Media::Json, StatusCode::FORBIDDEN, Error::Forbidden(reason));
+    }
     let most = door.terms.live.max_message_bytes;
     let upgrade = upgrade
         .read_buffer_size(READ_BUFFER)

@@ -3,7 +3,7 @@
 //! Owns how a request becomes an execution of the schema and how its answer is sent; [`asked`] reads, [`media`] chooses the
 //! media type, [`answer`] writes. WebSockets are [`super::sockets`]', streams of answers [`crate::live::streams`]'.
 
-mod answer;
+pub mod answer;
 mod asked;
 mod media;
 
@@ -19,7 +19,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 
 use self::asked::Asked;
-use self::media::Media;
+pub use self::media::Media;
 use super::doorway::Peer;
 use super::router::Door;
 use super::sockets;
@@ -76,7 +76,7 @@ pub async fn query_or_socket(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     if let Ok(upgrade) = upgrade {
-        return sockets::take(door, peer, visitor, upgrade, protocol.ok());
+        return sockets::take(door, peer, visitor, &headers, upgrade, protocol.ok());
     }
     let media = Media::wanted(&headers);
     let mut request = match asked::in_link(&uri) {
