@@ -103,9 +103,9 @@ impl Settings {
         Ok(Zone::new(tz, starts_at))
     }
 
-    /// How long a call to Redis may take, its retry included.
+    /// How long a call to Redis may take, its retry included, so that whoever asked is answered within `redis.timeout_ms`.
     pub fn redis_timeout(&self) -> Duration {
-        Duration::from_millis(self.redis.timeout_ms)
+        Duration::from_millis(self.redis.timeout_ms) * 9 / 10
     }
 
     /// Refuses what no feature could work with. Boards are checked where they are planned.

@@ -12,7 +12,7 @@ use crate::auth::Refused;
 use crate::day::DateError;
 use crate::ids::BadName;
 use crate::keyspace::Unavailable;
-use crate::random;
+use crate::request_id::RequestId;
 
 /// Why a field could not be answered.
 ///
@@ -109,7 +109,7 @@ impl From<Error> for async_graphql::Error {
             Error::BadUserInput(what) | Error::NotFound(what) => what,
             Error::Internal(cause) => {
                 // The id ties what the caller reports to what we logged, without showing our insides.
-                let id = random::unique_name();
+                let id = RequestId::current();
                 tracing::error!(%id, cause, "internal error");
                 format!("internal error {id}")
             }

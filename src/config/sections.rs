@@ -87,7 +87,7 @@ section! {
         partitions: u32 = 1,
         /// Of the private server's append-only file.
         durability: Durability = Durability::Always,
-        /// How long a call may take, its retry included, in milliseconds.
+        /// Within which callers are answered when Redis does not answer, in milliseconds.
         timeout_ms: u64 = 1000,
     }
 }

@@ -3,11 +3,12 @@
 //! Owns the one way in: whatever the transport, requests are executed here. What is done around the schema is done here and
 //! not by extensions, since with a single extension async-graphql calls it for every field of every answer.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use async_graphql::futures_util::stream::BoxStream;
 use async_graphql::{Data, Executor, Request, Response, ServerError, ServerResult};
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 
 use super::document::Amount;
 use super::persisted::Persisted;
@@ -90,7 +91,12 @@ impl Api {
         if let Err(error) = self.prepare(&mut request, None) {
             return refusal(error);
         }
-        coded(self.schema.execute(request).await)
+        // Whoever asks along on the same connection must not suffer from a fault of ours.
+        let executed = AssertUnwindSafe(self.schema.execute(request)).catch_unwind();
+        match executed.await {
+            Ok(response) => coded(response),
+            Err(_) => refusal(Error::Internal("a resolver panicked".into()).of_request()),
+        }
     }
 
     /// Answers a subscription, again and again.

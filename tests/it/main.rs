@@ -13,6 +13,7 @@ mod clients;
 mod crowds;
 mod door;
 mod edges;
+mod failures;
 mod faults;
 mod figures;
 mod figures_at_scale;
