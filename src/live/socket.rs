@@ -88,6 +88,8 @@ struct Socket {
     /// Its place, if it counts as a session.
     seat: Option<Seat>,
     operations: Operations,
+    /// The server stops: nothing more is begun, and it goes when what was begun is answered.
+    leaving: bool,
     heard_at: Instant,
     pinged_at: Option<Instant>,
 }
@@ -109,6 +111,7 @@ pub async fn serve(
         caller: None,
         seat: None,
         operations: Operations::default(),
+        leaving: false,
         heard_at: Instant::now(),
         pinged_at: None,
         address,
@@ -218,6 +221,9 @@ impl Socket {
             if let Err(end) = step {
                 return end;
             }
+            if self.leaving && !self.operations.is_answering() {
+                return End::Close(Close::going_away());
+            }
         }
     }
 
@@ -230,7 +236,10 @@ impl Socket {
             Event::InitOver => Ok(()),
             Event::Ping => self.ping().await,
             Event::Expired => Err(End::Close(Close::forbidden(&Refused::Expired.to_string()))),
-            Event::Go => Err(End::Close(Close::going_away())),
+            Event::Go => {
+                self.leaving = true;
+                Ok(())
+            }
         }
     }
 
@@ -284,6 +293,7 @@ impl Socket {
             }
             ClientMessage::Ping { payload } => self.say(pong(payload)).await,
             ClientMessage::Pong { .. } => Ok(()),
+            ClientMessage::Subscribe { .. } if self.leaving => Ok(()), // it gets no answer but the close
             ClientMessage::Subscribe { id, payload } => {
                 let Some((caller, allowance)) = self.caller.clone() else {
                     return Err(End::Close(Close::unauthorized()));

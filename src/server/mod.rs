@@ -5,6 +5,7 @@
 pub mod dev_only;
 pub mod dev_token;
 pub mod doorway;
+pub mod farewell;
 pub mod metrics;
 pub mod origins;
 pub mod over_http;
@@ -24,6 +25,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use doorway::{Doorway, Peer};
+use farewell::Farewell;
 use metrics::Metrics;
 use origins::Origins;
 use proxies::Proxies;
@@ -128,15 +130,16 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
     let attendance = tokio::spawn(attendance::keep(Arc::downgrade(&app)));
     let keys = tokio::spawn(auth::keep(identity.clone()));
     let (stop, stopping) = watch::channel(false);
-    let door = door(&app, persisted, identity, (proxies, origins), stopping.clone());
-    let connections = door.connections.clone();
+    let door = door(&app, persisted, identity, (proxies, origins), stopping);
+    let (connections, farewell) = (door.connections.clone(), door.farewell.clone());
     let metrics_address = scraped.as_ref().map(|(_, address)| *address);
     let metrics = scraped.map(|(listener, _)| {
         let router = router::metrics_only(door.metrics.clone());
         tokio::spawn(axum::serve(listener, router).into_future())
     });
     let router = router::router(door).into_make_service_with_connect_info::<Peer>();
-    let serving = axum::serve(Doorway(listener), router).with_graceful_shutdown(told_to_stop(stopping));
+    let serving = axum::serve(Doorway::new(listener, address, farewell.clone()), router)
+        .with_graceful_shutdown(farewell.over());
     let serving = tokio::spawn(serving.into_future());
     Ok(Running {
         address,
@@ -199,16 +202,11 @@ fn door(
             identity,
             rates,
         },
+        farewell: Farewell::new(stopping.clone()),
         connections: Connections::new(settings.live.max_sockets, stopping, drain, app.gauges.clone()),
         proxies,
         origins,
         app: app.clone(),
-    }
-}
-
-async fn told_to_stop(mut stopping: watch::Receiver<bool>) {
-    if stopping.wait_for(|stop| *stop).await.is_err() {
-        tracing::debug!("nobody is left who could stop the server; it stops");
     }
 }
 

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
 
+use super::farewell::Farewell;
 use super::metrics::Metrics;
 use super::origins::Origins;
 use super::proxies::Proxies;
@@ -27,6 +28,8 @@ pub struct Door {
     pub metrics: Metrics,
     /// What sockets have in common.
     pub terms: Terms,
+    /// Whether the server is about to stop.
+    pub farewell: Farewell,
     /// Who is connected.
     pub connections: Connections,
     /// Whose word is taken for where a request comes from.

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Instrument;
@@ -40,6 +40,7 @@ pub async fn meet(
     mut request: Request,
     next: Next,
 ) -> Response {
+    door.farewell.request_begins();
     let visitor = Visitor {
         address: door.proxies.client(peer.address.ip(), request.headers()),
         id: named(request.headers()),
@@ -47,6 +48,11 @@ pub async fn meet(
     request.extensions_mut().insert(visitor.clone());
     let answered = request_id::within(visitor.id.clone(), next.run(request));
     let mut response = answered.instrument(visitor.span()).await;
+    if door.farewell.has_begun() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     if let Ok(id) = HeaderValue::from_str(visitor.id.as_str()) {
         response.headers_mut().insert(REQUEST_ID, id);
     }

@@ -45,6 +45,7 @@ mod roots;
 mod sharing;
 mod sse;
 mod startup;
+mod stopping;
 mod streaks;
 mod tokens;
 mod upkeep;
