@@ -17,6 +17,7 @@ mod failures;
 mod faults;
 mod figures;
 mod figures_at_scale;
+mod fuzz;
 mod harness;
 mod heat;
 mod identity;
