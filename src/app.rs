@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use redis::{ConnectionInfo, IntoConnectionInfo, RedisError};
@@ -18,7 +18,7 @@ use crate::keyspace::data_dir::{DataDir, DataDirError};
 use crate::keyspace::keeper::{self, Keeper};
 use crate::keyspace::managed::{self, ManagedError, ManagedRedis};
 use crate::keyspace::meta::{self, Layout, MetaError};
-use crate::keyspace::{Connection, Keys, Keyspace, Unavailable, advice};
+use crate::keyspace::{Connection, Keys, Keyspace, Partition, Unavailable, advice};
 use crate::leaderboard::{Boards, Leaderboards, Retention};
 use crate::live::{Changes, Gauges};
 use crate::presence::Presence;
@@ -183,6 +183,8 @@ pub struct App {
     pub changes: Changes,
     /// What live push counts.
     pub gauges: Arc<Gauges>,
+    /// The partitions that this node's keeper looks after.
+    tended: Mutex<Vec<Partition>>,
 }
 
 impl App {
@@ -237,16 +239,20 @@ impl App {
             boards,
             changes,
             gauges,
+            tended: Mutex::default(),
         }))
     }
 
     /// One turn of the keeper: what time does to the partitions that `keeper` may look after.
     pub async fn look_after(&self, keeper: &Keeper) -> Result<(), Unavailable> {
         let partitions = keeper.partitions().await?;
+        *self.tended.lock().unwrap_or_else(PoisonError::into_inner) = partitions.clone();
         let turn = async {
             self.checkins.look_after(&partitions, self.clock.now()).await?;
             self.boards.look_after(&partitions, self.clock.now()).await?;
-            self.presence.look_after(&partitions, self.clock.now()).await
+            self.presence.look_after(&partitions, self.clock.now()).await?;
+            self.keyspace.counts().turned(self.clock.now());
+            Ok(())
         };
         // Boards may take long at the turn of a day; those who go meanwhile are not left until then.
         let meanwhile = async {
@@ -265,10 +271,23 @@ impl App {
         }
     }
 
+    /// The partitions that this node's keeper looked after last.
+    pub fn tended(&self) -> Vec<Partition> {
+        self.tended.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What this server needs, by name, and what is wrong with it, if anything is.
+    pub fn needs(&self) -> [(&'static str, Option<&'static str>); 2] {
+        let deaf = (!self.changes.hearing()).then_some("changes in Redis are not heard");
+        [("redis", self.keyspace.trouble()), ("subscriber", deaf)]
+    }
+
     /// Why this server should get no traffic now; empty when it is ready.
     pub fn troubles(&self) -> Vec<&'static str> {
-        let deaf = (!self.changes.hearing()).then_some("changes in Redis are not heard");
-        self.keyspace.trouble().into_iter().chain(deaf).collect()
+        self.needs()
+            .into_iter()
+            .filter_map(|(_, trouble)| trouble)
+            .collect()
     }
 }
 

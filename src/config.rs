@@ -11,6 +11,7 @@ use chrono::NaiveTime;
 use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
+use tracing_subscriber::EnvFilter;
 
 use crate::day::Zone;
 use crate::server::origins::Origins;
@@ -177,6 +178,7 @@ impl Settings {
         }
         within("analytics.keep_days", self.analytics.keep_days.into(), 1, 36_600)?;
         self.server.check()?;
+        self.log.check()?;
         self.live.check()?;
         self.graphql.check()?;
         self.auth.check()?;
@@ -249,6 +251,18 @@ impl Server {
     /// A path of ours as clients see it, under the base path.
     pub fn under_base(&self, path: &str) -> String {
         format!("{}{path}", self.base_path.trim_end_matches('/'))
+    }
+}
+
+impl Log {
+    fn check(&self) -> Result<(), ConfigError> {
+        EnvFilter::try_new(&self.level).map(drop).map_err(|error| {
+            let reason = format!(
+                "{:?} is no filter ({error}); info or info,tallyboard=debug would be",
+                self.level
+            );
+            ConfigError::unusable("log.level", reason)
+        })
     }
 }
 

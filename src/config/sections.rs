@@ -38,6 +38,8 @@ pub struct Settings {
     pub auth: Auth,
     /// `[rate]`
     pub rate: Rate,
+    /// `[log]`
+    pub log: Log,
 }
 
 /// Declares one section: its keys, their types, docs and defaults in one place.
@@ -304,6 +306,26 @@ pub enum Persisted {
     Automatic,
     /// Those of the list only.
     Only,
+}
+
+section! {
+    /// What is logged, to standard error.
+    Log {
+        /// How a line looks.
+        format: LogFormat = LogFormat::Text,
+        /// What is logged: `error`, `warn`, `info`, `debug`, or a filter as `RUST_LOG` has it, which wins over this.
+        level: String = "info".into(),
+    }
+}
+
+/// How a line of the log looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// An object a line, for programs.
+    Json,
 }
 
 section! {

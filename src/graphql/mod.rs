@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod api;
+pub mod counts;
 mod defaults;
 pub mod document;
 pub mod identity;

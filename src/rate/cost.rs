@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 
 use async_graphql::Name;
-use async_graphql::parser::types::{ExecutableDocument, OperationType, Selection, SelectionSet};
-
-use crate::graphql::document::chosen;
+use async_graphql::parser::types::{
+    ExecutableDocument, OperationDefinition, OperationType, Selection, SelectionSet,
+};
 
 /// What is taken from an allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,9 +20,9 @@ pub enum Cost {
 }
 
 impl Cost {
-    /// What the operation of that name costs. Fields that `@skip` leaves out count as well: what is written is counted.
-    pub fn of(document: &ExecutableDocument, name: Option<&str>) -> Cost {
-        let Some(operation) = chosen(document, name).filter(|one| one.ty == OperationType::Mutation) else {
+    /// What an operation of a document costs. Fields that `@skip` leaves out count as well: what is written is counted.
+    pub fn of(document: &ExecutableDocument, operation: Option<&OperationDefinition>) -> Cost {
+        let Some(operation) = operation.filter(|one| one.ty == OperationType::Mutation) else {
             return Cost::Operation;
         };
         let fields = at_root(&operation.selection_set.node, document, &mut HashMap::new());
@@ -71,6 +71,12 @@ mod tests {
     use async_graphql::parser::parse_query;
 
     use super::*;
+    use crate::graphql::document::chosen;
+
+    fn of(text: &str, name: Option<&str>) -> Cost {
+        let document = parse_query(text).unwrap();
+        Cost::of(&document, chosen(&document, name))
+    }
 
     #[test]
     fn each_mutation_counts_however_it_is_spelled() {
@@ -100,7 +106,7 @@ mod tests {
                 mutations(1),
             ),
         ] {
-            assert_eq!(Cost::of(&parse_query(text).unwrap(), name), cost, "{text}");
+            assert_eq!(of(text, name), cost, "{text}");
         }
     }
 
@@ -115,7 +121,7 @@ mod tests {
             })
             .collect();
         let text = format!("mutation {{ ...F0 }} {fragments} fragment F100 on Mutation {{ a }}");
-        let cost = Cost::of(&parse_query(text).unwrap(), None);
+        let cost = of(&text, None);
         assert_eq!(cost.amount().get(), u32::MAX);
     }
 }

@@ -41,6 +41,7 @@ use crate::live::socket::Terms;
 use crate::live::{self, Connections, Topics};
 use crate::presence::attendance;
 use crate::rate::Rates;
+use crate::sampled::{self, Sampled};
 
 /// How long to wait for the subscription to Redis before serving without it.
 const FIRST_HEARING: Duration = Duration::from_secs(5);
@@ -95,6 +96,7 @@ pub struct Running {
     audit: JoinHandle<()>,
     attendance: JoinHandle<()>,
     keys: JoinHandle<()>,
+    sampled: JoinHandle<()>,
     connections: Connections,
 }
 
@@ -130,7 +132,16 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
     let attendance = tokio::spawn(attendance::keep(Arc::downgrade(&app)));
     let keys = tokio::spawn(auth::keep(identity.clone()));
     let (stop, stopping) = watch::channel(false);
-    let door = door(&app, persisted, identity, (proxies, origins), stopping);
+    let looked_up = Sampled::default();
+    let sampled = tokio::spawn(sampled::keep(Arc::downgrade(&app), looked_up.clone()));
+    let door = door(
+        &app,
+        persisted,
+        identity,
+        &looked_up,
+        (proxies, origins),
+        stopping,
+    );
     let (connections, farewell) = (door.connections.clone(), door.farewell.clone());
     let metrics_address = scraped.as_ref().map(|(_, address)| *address);
     let metrics = scraped.map(|(listener, _)| {
@@ -153,6 +164,7 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
         audit,
         attendance,
         keys,
+        sampled,
         connections,
     })
 }
@@ -187,16 +199,18 @@ fn door(
     app: &Arc<App>,
     persisted: Persisted,
     identity: Identity,
+    sampled: &Sampled,
     (proxies, origins): (Proxies, Origins),
     stopping: watch::Receiver<bool>,
 ) -> Door {
     let settings = &app.settings;
     let rates = Rates::new(&settings.rate, &app.clock);
     let drain = Duration::from_secs(settings.server.shutdown_seconds) / 2;
+    let api = graphql::api(app.clone(), persisted);
     Door {
-        metrics: Metrics::of(app, &rates),
+        metrics: Metrics::of(app, &rates, api.requests(), sampled),
         terms: Terms {
-            topics: Topics::new(graphql::api(app.clone(), persisted), app.gauges.clone()),
+            topics: Topics::new(api, app.gauges.clone()),
             live: settings.live.clone(),
             attendance: app.attendance.clone(),
             identity,
@@ -233,6 +247,7 @@ impl Running {
             audit,
             attendance,
             keys,
+            sampled,
             connections,
             ..
         } = self;
@@ -254,6 +269,7 @@ impl Running {
         keeper.abort();
         audit.abort();
         keys.abort();
+        sampled.abort();
         if let Err(error) = app.attendance.settle(&app).await {
             tracing::debug!(%error, "those on sockets leave with the window");
         }

@@ -2,6 +2,7 @@
 //!
 //! Owns which path leads where. What is done there is [`super::over_http`]'s and its neighbours'.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, State};
@@ -80,6 +81,10 @@ pub fn metrics_only(metrics: Metrics) -> Router {
 
 async fn ready(State(door): State<Door>) -> Response {
     let troubles = door.app.troubles();
+    let needs = door.app.needs().into_iter();
+    let checks: BTreeMap<_, _> = needs
+        .map(|(name, trouble)| (name, trouble.unwrap_or("ok")))
+        .collect();
     let status = if troubles.is_empty() {
         StatusCode::OK
     } else {
@@ -87,7 +92,7 @@ async fn ready(State(door): State<Door>) -> Response {
     };
     (
         status,
-        Json(serde_json::json!({ "ready": troubles.is_empty(), "troubles": troubles })),
+        Json(serde_json::json!({ "ready": troubles.is_empty(), "checks": checks, "troubles": troubles })),
     )
         .into_response()
 }

@@ -18,30 +18,28 @@ const INSIDES: [&str; 8] = [
     "src/",
 ];
 
+/// Puts something else where the board `points` should be.
+pub async fn spoil(place: &Place) {
+    let socket = managed::running_socket(&place.data()).unwrap();
+    let redis = redis::Client::open(format!("unix://{}", socket.display())).unwrap();
+    let mut redis = redis.get_multiplexed_async_connection().await.unwrap();
+    let mut keys = redis::cmd("KEYS");
+    keys.arg("tb:*:board:points:*");
+    let keys: Vec<String> = keys.query_async(&mut redis).await.unwrap();
+    for key in &keys {
+        let mut set = redis::cmd("SET");
+        set.arg(key).arg("no board");
+        set.exec_async(&mut redis).await.unwrap();
+    }
+    assert!(!keys.is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fault_of_ours_shows_an_id_and_the_log_has_that_id_and_the_cause() {
     let place = Place::new("[[board]]\nid = \"points\"\nperiods = [\"ALL_TIME\"]\n");
     let server = Server::start(place.serve());
     server.score("points", "amy", 5).await;
-    // Somebody has put something else where a board should be.
-    let socket = managed::running_socket(&place.data()).unwrap();
-    let redis = redis::Client::open(format!("unix://{}", socket.display())).unwrap();
-    let mut redis = redis.get_multiplexed_async_connection().await.unwrap();
-    let keys: Vec<String> = redis::cmd("KEYS")
-        .arg("tb:*:board:points:*")
-        .query_async(&mut redis)
-        .await
-        .unwrap();
-    for key in &keys {
-        redis::cmd("SET")
-            .arg(key)
-            .arg("no board")
-            .exec_async(&mut redis)
-            .await
-            .unwrap();
-    }
-    assert!(!keys.is_empty());
-
+    spoil(&place).await;
     let url = format!("http://{}/graphql", server.address());
     let read = "{ leaderboard(board: \"points\") { top(first: 3) { points } } businessDay { date } }";
     let write =

@@ -29,6 +29,7 @@ mod live_model;
 mod make_ups;
 mod managed_redis;
 mod models;
+mod observing;
 mod operations;
 mod over_http;
 mod pages;
