@@ -315,6 +315,8 @@ section! {
         format: LogFormat = LogFormat::Text,
         /// What is logged: `error`, `warn`, `info`, `debug`, or a filter as `RUST_LOG` has it, which wins over this.
         level: String = "info".into(),
+        /// Where traces are sent by OTLP over HTTP; empty: what `OTEL_EXPORTER_OTLP_ENDPOINT` says, or nowhere.
+        otlp_endpoint: String = String::new(),
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Instant;
 use async_graphql::futures_util::stream::BoxStream;
 use async_graphql::{Data, Executor, Request, Response, ServerError, ServerResult};
 use futures::{FutureExt, StreamExt, stream};
+use tracing::Instrument;
 
 use super::counts::{Kind, Requests};
 use super::document::{Amount, chosen};
@@ -105,7 +106,10 @@ impl Api {
         let allowance = Allowance::of_request(&request);
         let (kind, served) = self.prepare(&mut request, allowance.as_ref());
         let response = match served {
-            Ok(()) => self.executed(request).await,
+            Ok(()) => {
+                let span = tracing::debug_span!("operation", kind = kind.operation);
+                self.executed(request).instrument(span).await
+            }
             Err(error) => refusal(error),
         };
         self.requests.count(kind, Some(&response), begun.elapsed());

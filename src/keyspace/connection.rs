@@ -12,6 +12,8 @@ use redis::{AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind, RedisError
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use tracing::Instrument;
+
 use super::{Counts, Request};
 use crate::random::jittered;
 
@@ -131,7 +133,11 @@ impl Connection {
             return Ok(Vec::new()); // sent, it would wait for a reply that never comes
         }
         let begun = Instant::now();
-        let outcome = self.try_twice(request, begun + self.timeout).await;
+        let span = tracing::debug_span!("redis", script = request.name());
+        let outcome = self
+            .try_twice(request, begun + self.timeout)
+            .instrument(span)
+            .await;
         self.counts
             .asked(request.name(), begun.elapsed(), outcome.is_err());
         outcome

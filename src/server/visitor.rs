@@ -12,6 +12,7 @@ use tracing::Instrument;
 
 use super::doorway::Peer;
 use super::router::Door;
+use crate::logs;
 use crate::request_id::{self, RequestId};
 
 /// The header that a request's id comes and goes by.
@@ -29,7 +30,7 @@ pub struct Visitor {
 impl Visitor {
     /// What is logged for it stands within this.
     pub fn span(&self) -> tracing::Span {
-        tracing::info_span!("request", id = %self.id, client = %self.address)
+        tracing::info_span!("request", id = %self.id, client = %self.address, otel.kind = "server")
     }
 }
 
@@ -45,9 +46,11 @@ pub async fn meet(
         address: door.proxies.client(peer.address.ip(), request.headers()),
         id: named(request.headers()),
     };
+    let span = visitor.span();
+    logs::join(&span, request.headers());
     request.extensions_mut().insert(visitor.clone());
     let answered = request_id::within(visitor.id.clone(), next.run(request));
-    let mut response = answered.instrument(visitor.span()).await;
+    let mut response = answered.instrument(span).await;
     if door.farewell.has_begun() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
         response
             .headers_mut()

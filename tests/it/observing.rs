@@ -1,5 +1,10 @@
 //! What an operator sees: metrics, readiness by name, logs that programs read.
 
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::routing::post;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -174,4 +179,65 @@ async fn logs_may_be_json_and_say_which_request_a_line_belongs_to() {
         refused.refusal().starts_with("log.level: \"a=b=c\" is no filter"),
         "{refused:?}"
     );
+}
+
+/// A collector of traces: what it was sent, as it came.
+async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
+    let got: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let keeps = got.clone();
+    let take = post(async move |sent: Bytes| {
+        keeps.lock().unwrap().extend_from_slice(&sent);
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().route("/v1/traces", take);
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    (format!("http://{address}"), got)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn traces_go_to_a_collector_and_join_those_of_who_asks() {
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let place = Place::new("");
+    for variable in ["TALLYBOARD_LOG__OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"] {
+        let (url, got) = collector().await;
+        let mut command = place.serve();
+        let server = Server::start({
+            command.env(variable, url);
+            command
+        });
+        let request = reqwest::Client::new().post(format!("http://{}/graphql", server.address()));
+        let request = request
+            .header("X-Dev-User", "amy")
+            .header("X-Request-Id", "report-4");
+        let request = request.header("traceparent", format!("00-{trace}-b7ad6b7169203331-01"));
+        let query = json!({ "query": "mutation { checkIn { outcome } }" });
+        request.json(&query).send().await.unwrap();
+        let ended = tokio::task::spawn_blocking(move || server.end("TERM"))
+            .await
+            .unwrap();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        // What was not sent yet is sent at the end.
+        let sent = got.lock().unwrap().clone();
+        let has = |part: &[u8]| sent.windows(part.len()).any(|here| here == part);
+        for part in [
+            "tallyboard",
+            "request",
+            "report-4",
+            "operation",
+            "mutation",
+            "redis",
+            "check_in",
+        ] {
+            assert!(
+                has(part.as_bytes()),
+                "{variable}: no {part} in {}",
+                String::from_utf8_lossy(&sent)
+            );
+        }
+        let id: Vec<u8> = (0..16)
+            .map(|i| u8::from_str_radix(&trace[2 * i..2 * i + 2], 16).unwrap())
+            .collect();
+        assert!(has(&id), "{variable}: another trace");
+    }
 }
