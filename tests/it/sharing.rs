@@ -13,6 +13,8 @@ async fn first(wire: &mut Wire, id: &str, query: &str, variables: Value) -> Valu
     wire.data(id).await
 }
 
+const TOO_MUCH: &str = "the document has more than 1000 fields; ask in several requests";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_ways_to_write_one_question_share_one_topic() {
     let app = spawn_app().await;
@@ -312,13 +314,14 @@ async fn a_document_that_spreads_to_more_than_anybody_can_walk_through_is_refuse
         wire.send(subscribe("1", document)).await;
         let refused = wire.answer().await;
         assert_eq!(refused["type"], "error", "{refused}");
-        assert_eq!(refused["payload"][0]["message"], "the document selects too much");
+        let message = refused["payload"][0]["message"].as_str().unwrap();
+        assert!(
+            [TOO_MUCH, "the document selects too much"].contains(&message),
+            "{message}"
+        );
     }
     let refused = app.anonymous().refusal(&documents[3], json!({})).await;
-    assert_eq!(
-        refused,
-        ("BAD_USER_INPUT".into(), "the document selects too much".into())
-    );
+    assert_eq!(refused, ("BAD_USER_INPUT".into(), TOO_MUCH.into()));
 }
 
 /// What is shared, so that nobody shares a private field by adding it to an object that is.
