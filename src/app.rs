@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use redis::{ConnectionInfo, IntoConnectionInfo, RedisError};
@@ -22,7 +22,7 @@ use crate::keyspace::data_dir::{DataDir, DataDirError};
 use crate::keyspace::keeper::{self, Keeper};
 use crate::keyspace::managed::{self, ManagedError, ManagedRedis};
 use crate::keyspace::meta::{self, Layout, MetaError};
-use crate::keyspace::{Connection, Keys, Keyspace, Unavailable, advice};
+use crate::keyspace::{Connection, Keys, Keyspace, Partition, Unavailable, advice};
 use crate::leaderboard::{Boards, Leaderboards, Retention};
 use crate::live::{Changes, Gauges};
 use crate::presence::Presence;
@@ -187,6 +187,8 @@ pub struct App {
     pub changes: Changes,
     /// What live push counts.
     pub gauges: Arc<Gauges>,
+    /// The partitions that this node's keeper looks after.
+    tended: Mutex<Vec<Partition>>,
 }
 
 impl App {
@@ -243,12 +245,14 @@ impl App {
             boards,
             changes,
             gauges,
+            tended: Mutex::default(),
         }))
     }
 
     /// One turn of the keeper: what time does to the partitions that `keeper` may look after.
     pub async fn look_after(&self, keeper: &Keeper) -> Result<(), Unavailable> {
         let partitions = keeper.partitions().await?;
+        *self.tended.lock().unwrap_or_else(PoisonError::into_inner) = partitions.clone();
         // What fails must not keep the rest from being looked after; it is tried again at the next turn.
         let tried = |what, done: Result<(), Unavailable>| {
             if let Err(error) = done {
@@ -264,6 +268,7 @@ impl App {
                 "boards",
                 self.boards.look_after(&partitions, self.clock.now()).await,
             );
+            self.keyspace.counts().turned(self.clock.now());
         };
         // Boards may take long at the turn of a day: who goes meanwhile is not left until then.
         let presence = async {
@@ -281,10 +286,23 @@ impl App {
         }
     }
 
+    /// The partitions that this node's keeper looked after last.
+    pub fn tended(&self) -> Vec<Partition> {
+        self.tended.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What this server needs, by name, and what is wrong with it, if anything is.
+    pub fn needs(&self) -> [(&'static str, Option<&'static str>); 2] {
+        let deaf = (!self.changes.hearing()).then_some("changes in Redis are not heard");
+        [("redis", self.keyspace.trouble()), ("subscriber", deaf)]
+    }
+
     /// Why this server should get no traffic now; empty when it is ready.
     pub fn troubles(&self) -> Vec<&'static str> {
-        let deaf = (!self.changes.hearing()).then_some("changes in Redis are not heard");
-        self.keyspace.trouble().into_iter().chain(deaf).collect()
+        self.needs()
+            .into_iter()
+            .filter_map(|(_, trouble)| trouble)
+            .collect()
     }
 }
 

@@ -11,8 +11,11 @@ use chrono::NaiveTime;
 use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use serde::{Deserialize, Serialize};
+use tracing_subscriber::EnvFilter;
 
 use crate::day::Zone;
+use crate::server::origins::Origins;
+use crate::server::proxies::Proxies;
 
 mod secret;
 mod sections;
@@ -110,9 +113,9 @@ impl Settings {
         live
     }
 
-    /// How long a call to Redis may take, its retry included.
+    /// How long a call to Redis may take, its retry included, so that whoever asked is answered within `redis.timeout_ms`.
     pub fn redis_timeout(&self) -> Duration {
-        Duration::from_millis(self.redis.timeout_ms)
+        Duration::from_millis(self.redis.timeout_ms) * 9 / 10
     }
 
     /// Refuses what no feature could work with. Boards are checked where they are planned.
@@ -183,6 +186,8 @@ impl Settings {
             within(key, most.into(), 1, 1_000)?;
         }
         within("analytics.keep_days", self.analytics.keep_days.into(), 1, 36_600)?;
+        self.server.check()?;
+        self.log.check()?;
         self.live.check()?;
         self.graphql.check()?;
         self.auth.check()?;
@@ -192,24 +197,11 @@ impl Settings {
     /// A key that is read but not served yet must not look as if it worked.
     fn check_what_is_to_come(&self) -> Result<(), ConfigError> {
         let defaults = Settings::default();
-        for (key, set) in [
-            (
-                "server.metrics_listen",
-                self.server.metrics_listen != defaults.server.metrics_listen,
-            ),
-            (
-                "server.base_path",
-                self.server.base_path != defaults.server.base_path,
-            ),
-            (
-                "server.trusted_proxies",
-                self.server.trusted_proxies != defaults.server.trusted_proxies,
-            ),
-            ("ledger.max_lag", self.ledger.max_lag != defaults.ledger.max_lag),
-        ] {
-            if set {
-                return Err(ConfigError::unusable(key, "cannot be set yet; leave it out"));
-            }
+        if self.ledger.max_lag != defaults.ledger.max_lag {
+            return Err(ConfigError::unusable(
+                "ledger.max_lag",
+                "cannot be set yet; leave it out",
+            ));
         }
         if self.redis.url.contains(',') {
             return Err(ConfigError::unusable(
@@ -233,6 +225,53 @@ fn within(key: &str, value: i64, low: i64, high: i64) -> Result<(), ConfigError>
     } else {
         let reason = format!("{value} is not within {low} to {high}");
         Err(ConfigError::unusable(key, reason))
+    }
+}
+
+impl Server {
+    fn check(&self) -> Result<(), ConfigError> {
+        self.metrics_address()?;
+        Proxies::parse(&self.trusted_proxies)?;
+        Origins::parse(&self.cors_origins)?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
+        let segments = self.base_path.strip_prefix('/').unwrap_or("//").split('/');
+        let mut segments = segments.filter(|_| self.base_path != "/");
+        if segments.all(|part| !part.is_empty() && part.chars().all(plain)) {
+            return Ok(());
+        }
+        let reason = format!("{:?} is no path; \"/\" or \"/tally\" would be", self.base_path);
+        Err(ConfigError::unusable("server.base_path", reason))
+    }
+
+    /// Where metrics have a listener of their own, if they have.
+    pub fn metrics_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
+        if self.metrics_listen.is_empty() {
+            return Ok(None);
+        }
+        self.metrics_listen.parse().map(Some).map_err(|_| {
+            let reason = format!(
+                "{:?} is no address and port; 127.0.0.1:9090 would be, or nothing for the main listener",
+                self.metrics_listen
+            );
+            ConfigError::unusable("server.metrics_listen", reason)
+        })
+    }
+
+    /// A path of ours as clients see it, under the base path.
+    pub fn under_base(&self, path: &str) -> String {
+        format!("{}{path}", self.base_path.trim_end_matches('/'))
+    }
+}
+
+impl Log {
+    fn check(&self) -> Result<(), ConfigError> {
+        EnvFilter::try_new(&self.level).map(drop).map_err(|error| {
+            let reason = format!(
+                "{:?} is no filter ({error}); info or info,tallyboard=debug would be",
+                self.level
+            );
+            ConfigError::unusable("log.level", reason)
+        })
     }
 }
 

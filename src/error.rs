@@ -4,6 +4,7 @@
 //! says whose fault it is: the caller's, with what to change, or ours, logged with its cause and shown without it.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use async_graphql::{Pos, ServerError};
 
@@ -11,7 +12,7 @@ use crate::auth::Refused;
 use crate::day::DateError;
 use crate::ids::BadName;
 use crate::keyspace::Unavailable;
-use crate::random;
+use crate::request_id::RequestId;
 
 /// Why a field could not be answered.
 ///
@@ -32,6 +33,8 @@ pub enum Error {
     Unavailable(Unavailable),
     /// There is no room at the moment.
     Full(&'static str),
+    /// The caller has asked too much; after this time, in whole milliseconds, the same is served.
+    RateLimited(Duration),
     /// A fault of ours.
     Internal(String),
 }
@@ -46,6 +49,7 @@ impl Error {
             Error::NotFound(_) => "NOT_FOUND",
             Error::PersistedQueryNotFound => "PERSISTED_QUERY_NOT_FOUND",
             Error::Unavailable(_) | Error::Full(_) => "UNAVAILABLE",
+            Error::RateLimited(_) => "RATE_LIMITED",
             Error::Internal(_) => "INTERNAL",
         }
     }
@@ -94,6 +98,10 @@ impl From<Error> for async_graphql::Error {
     fn from(error: Error) -> async_graphql::Error {
         use async_graphql::ErrorExtensions;
         let code = error.code();
+        let wait = match error {
+            Error::RateLimited(wait) => Some(wait.as_millis() as f64 / 1000.0),
+            _ => None,
+        };
         let message = match error {
             Error::Unauthenticated(what) => what.into_owned(),
             Error::Forbidden(what) | Error::Full(what) => what.to_owned(),
@@ -101,7 +109,7 @@ impl From<Error> for async_graphql::Error {
             Error::BadUserInput(what) | Error::NotFound(what) => what,
             Error::Internal(cause) => {
                 // The id ties what the caller reports to what we logged, without showing our insides.
-                let id = random::unique_name();
+                let id = RequestId::current();
                 tracing::error!(%id, cause, "internal error");
                 format!("internal error {id}")
             }
@@ -109,7 +117,18 @@ impl From<Error> for async_graphql::Error {
                 tracing::warn!(%cause, "refused as unavailable");
                 "the store cannot be reached right now; try again".to_owned()
             }
+            Error::RateLimited(wait) => {
+                format!(
+                    "too much was asked; the same is served in {} s",
+                    wait.as_secs_f64()
+                )
+            }
         };
-        async_graphql::Error::new(message).extend_with(|_, extensions| extensions.set("code", code))
+        async_graphql::Error::new(message).extend_with(|_, extensions| {
+            extensions.set("code", code);
+            if let Some(seconds) = wait {
+                extensions.set("retryAfter", seconds);
+            }
+        })
     }
 }

@@ -3,7 +3,7 @@
 //! Owns flags, what goes to standard output and how the process ends. Logs go to standard error.
 #![allow(clippy::print_stderr)] // the program's own output
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -23,8 +23,7 @@ use tallyboard::figures::{Activity, DayMatch};
 use tallyboard::ids::UserId;
 use tallyboard::import::{self, Summary};
 use tallyboard::leaderboard::{Board, Boards, TieBreak};
-use tallyboard::{day, graphql, server};
-use tracing_subscriber::EnvFilter;
+use tallyboard::{day, graphql, logs, server};
 
 /// Self-hosted check-ins, leaderboards and presence behind one live GraphQL API.
 #[derive(Parser)]
@@ -171,12 +170,15 @@ struct Common {
 }
 
 impl Common {
+    /// The settings, by which it is logged from here on.
     fn settings(&self, listen: Option<SocketAddr>) -> Result<Settings, Failure> {
         let overrides = Overrides {
             data_dir: self.data_dir.clone(),
             listen,
         };
-        Ok(Settings::load(self.config.as_deref(), &overrides)?)
+        let settings = Settings::load(self.config.as_deref(), &overrides)?;
+        logs::start(&settings.log)?;
+        Ok(settings)
     }
 
     fn clock(&self) -> Clock {
@@ -202,14 +204,9 @@ fn main() -> ExitCode {
 }
 
 async fn program() -> ExitCode {
-    let cli = Cli::parse();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
-    match run(cli.command).await {
+    let done = run(Cli::parse().command).await;
+    logs::finish();
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("tallyboard: {failure}");

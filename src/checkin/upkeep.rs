@@ -69,6 +69,65 @@ impl CheckIns {
         self.keyspace.unlink(names.collect()).await?;
         self.keyspace.note_reached(p, DAYS, since).await
     }
+
+    /// The bitmaps of a partition that are kept at `now`, by what they are for.
+    pub async fn bitmaps(
+        &self,
+        p: Partition,
+        now: DateTime<Utc>,
+    ) -> Result<[(&'static str, Vec<String>); 4], Unavailable> {
+        let (keys, today, last) = (
+            self.keyspace.keys(),
+            self.zone.date_of(now),
+            self.last_row(p).await?,
+        );
+        let (of_days, of_years) = (0..=rows::day_segment(last), 0..=rows::year_segment(last));
+        let days = self
+            .keep
+            .days_since(today)
+            .iter_days()
+            .take_while(|day| *day <= today);
+        let days: Vec<(NaiveDate, u32)> = days
+            .flat_map(|day| of_days.clone().map(move |segment| (day, segment)))
+            .collect();
+        let years = self.kept_since(today).year()..=today.year();
+        let years: Vec<(i32, u32)> = years
+            .flat_map(|year| of_years.clone().map(move |segment| (year, segment)))
+            .collect();
+        Ok([
+            (
+                "day",
+                days.iter()
+                    .map(|&(day, segment)| keys.day(p, day, segment))
+                    .collect(),
+            ),
+            (
+                "active",
+                days.iter()
+                    .map(|&(day, segment)| keys.active(p, day, segment))
+                    .collect(),
+            ),
+            (
+                "year",
+                years
+                    .iter()
+                    .map(|&(year, segment)| keys.year(p, year, segment))
+                    .collect(),
+            ),
+            (
+                "makeup",
+                years
+                    .iter()
+                    .map(|&(year, segment)| keys.make_ups(p, year, segment))
+                    .collect(),
+            ),
+        ])
+    }
+
+    async fn last_row(&self, p: Partition) -> Result<Row, Unavailable> {
+        let rows = self.keyspace.rows_given(p).await?;
+        Ok(Row::number(rows.saturating_sub(1)))
+    }
 }
 
 /// All keys of a year, where `last_row` is the partition's.

@@ -36,6 +36,10 @@ pub struct Settings {
     pub graphql: GraphQl,
     /// `[auth]`
     pub auth: Auth,
+    /// `[rate]`
+    pub rate: Rate,
+    /// `[log]`
+    pub log: Log,
 }
 
 /// Declares one section: its keys, their types, docs and defaults in one place.
@@ -65,6 +69,8 @@ section! {
         base_path: String = "/".into(),
         /// Networks whose forwarded address is believed.
         trusted_proxies: Vec<String> = Vec::new(),
+        /// The origins whose pages may call, besides our own; `*`: any.
+        cors_origins: Vec<String> = Vec::new(),
         /// The private Redis, locks and files.
         data_dir: PathBuf = "data".into(),
         /// How long a stop may take, in seconds.
@@ -83,7 +89,7 @@ section! {
         partitions: u32 = 1,
         /// Of the private server's append-only file.
         durability: Durability = Durability::Always,
-        /// How long a call may take, its retry included, in milliseconds.
+        /// Within which callers are answered when Redis does not answer, in milliseconds.
         timeout_ms: u64 = 1000,
     }
 }
@@ -300,6 +306,46 @@ pub enum Persisted {
     Automatic,
     /// Those of the list only.
     Only,
+}
+
+section! {
+    /// What is logged, to standard error.
+    Log {
+        /// How a line looks.
+        format: LogFormat = LogFormat::Text,
+        /// What is logged: `error`, `warn`, `info`, `debug`, or a filter as `RUST_LOG` has it, which wins over this.
+        level: String = "info".into(),
+        /// Where traces are sent by OTLP over HTTP; empty: what `OTEL_EXPORTER_OTLP_ENDPOINT` says, or nowhere.
+        otlp_endpoint: String = String::new(),
+    }
+}
+
+/// How a line of the log looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// An object a line, for programs.
+    Json,
+}
+
+section! {
+    /// How much may be asked in a minute on each node; as much at once. 0: no limit.
+    Rate {
+        /// Mutations of a signed-in user, each field at the root of a document counted.
+        user_mutations: u32 = 120,
+        /// Queries of a signed-in user, and subscriptions begun.
+        user_operations: u32 = 1_200,
+        /// Mutations from an address, of all users there; backends are not counted.
+        address_mutations: u32 = 6_000,
+        /// Queries from an address, and subscriptions begun, those of nobody in particular included.
+        address_operations: u32 = 60_000,
+        /// Mutations of a backend: a caller with the role SERVICE or ADMIN.
+        service_mutations: u32 = 0,
+        /// Queries of a backend, and subscriptions begun.
+        service_operations: u32 = 0,
+    }
 }
 
 section! {

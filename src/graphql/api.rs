@@ -3,17 +3,22 @@
 //! Owns the one way in: whatever the transport, requests are executed here. What is done around the schema is done here and
 //! not by extensions, since with a single extension async-graphql calls it for every field of every answer.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_graphql::futures_util::stream::BoxStream;
 use async_graphql::{Data, Executor, Request, Response, ServerError, ServerResult};
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
+use tracing::Instrument;
 
-use super::document::Amount;
+use super::counts::{Kind, Requests};
+use super::document::{Amount, chosen};
 use super::persisted::Persisted;
 use super::{TallyboardSchema, defaults, root, tokens};
 use crate::config;
 use crate::error::Error;
+use crate::rate::{Allowance, Cost};
 
 /// The API, ready to be executed; clones share it.
 #[derive(Clone)]
@@ -21,6 +26,7 @@ pub struct Api {
     schema: TallyboardSchema,
     persisted: Persisted,
     limits: Arc<config::GraphQl>,
+    requests: Requests,
 }
 
 impl Api {
@@ -30,7 +36,13 @@ impl Api {
             schema,
             persisted,
             limits: Arc::new(limits),
+            requests: Requests::default(),
         }
+    }
+
+    /// What is counted.
+    pub fn requests(&self) -> &Requests {
+        &self.requests
     }
 
     /// The schema's text in the schema definition language.
@@ -48,9 +60,28 @@ impl Api {
         }
     }
 
-    /// What is done with every request before it is executed.
-    fn prepare(&self, request: &mut Request) -> ServerResult<()> {
-        self.admit(request)?;
+    /// What is done with every request before it is executed: what it is, and whether it is served. Whoever sends it pays
+    /// for it, also for what is then refused.
+    fn prepare(&self, request: &mut Request, allowance: Option<&Allowance>) -> (Kind, ServerResult<()>) {
+        let weighed = self.admit(request).and_then(|()| self.weigh(request));
+        let name = request.operation_name.clone();
+        let (kind, cost) = match weighed.is_ok().then(|| request.parsed_query()) {
+            Some(Ok(document)) => {
+                let operation = chosen(document, name.as_deref());
+                (
+                    Kind::of(operation.map(|operation| operation.ty)),
+                    Cost::of(document, operation),
+                )
+            }
+            Some(Err(_)) | None => (Kind::of(None), Cost::Operation),
+        };
+        let paid = allowance.map_or(Ok(()), |allowance| allowance.spend(cost));
+        let served = paid.map_err(Error::of_request).and(weighed);
+        (kind, served.and_then(|()| defaults::fill_in(request)))
+    }
+
+    /// Whether a request asks no more than is served.
+    fn weigh(&self, request: &mut Request) -> ServerResult<()> {
         if let Ok(document) = request.parsed_query() {
             let amount = Amount::of(document);
             for (what, asked, most) in [
@@ -66,15 +97,32 @@ impl Api {
                 return Err(ServerError::new("this server does not show its schema", None));
             }
         }
-        defaults::fill_in(request)
+        Ok(())
     }
 
     /// Answers a query or a mutation.
     pub async fn execute(&self, mut request: Request) -> Response {
-        if let Err(error) = self.prepare(&mut request) {
-            return refusal(error);
+        let begun = Instant::now();
+        let allowance = Allowance::of_request(&request);
+        let (kind, served) = self.prepare(&mut request, allowance.as_ref());
+        let response = match served {
+            Ok(()) => {
+                let span = tracing::debug_span!("operation", kind = kind.operation);
+                self.executed(request).instrument(span).await
+            }
+            Err(error) => refusal(error),
+        };
+        self.requests.count(kind, Some(&response), begun.elapsed());
+        response
+    }
+
+    async fn executed(&self, request: Request) -> Response {
+        // Whoever asks along on the same connection must not suffer from a fault of ours.
+        let executed = AssertUnwindSafe(self.schema.execute(request)).catch_unwind();
+        match executed.await {
+            Ok(response) => coded(response),
+            Err(_) => refusal(Error::Internal("a resolver panicked".into()).of_request()),
         }
-        coded(self.schema.execute(request).await)
     }
 
     /// Answers a subscription, again and again.
@@ -93,10 +141,17 @@ impl Executor for Api {
         mut request: Request,
         session_data: Option<Arc<Data>>,
     ) -> BoxStream<'static, Response> {
-        let prepared = self
-            .prepare(&mut request)
-            .and_then(|()| root::leave_one_field(&mut request));
-        let typenames = match prepared {
+        let begun = Instant::now();
+        let of_session = || session_data.as_deref().and_then(Allowance::of_data);
+        let allowance = Allowance::of_request(&request).or_else(of_session);
+        let (kind, served) = self.prepare(&mut request, allowance.as_ref());
+        let served = served.and_then(|()| root::leave_one_field(&mut request));
+        let refused = served.as_ref().err().cloned().map(refusal);
+        // What nobody pays for is a topic's own.
+        if allowance.is_some() {
+            self.requests.count(kind, refused.as_ref(), begun.elapsed());
+        }
+        let typenames = match served {
             Ok(typenames) => typenames,
             Err(error) => return stream::once(async { refusal(error) }).boxed(),
         };

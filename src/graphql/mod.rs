@@ -6,6 +6,7 @@
 pub mod access;
 pub mod api;
 pub mod cost;
+pub mod counts;
 mod defaults;
 pub mod document;
 pub mod identity;

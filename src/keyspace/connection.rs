@@ -12,7 +12,9 @@ use redis::{AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind, RedisError
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::Request;
+use tracing::Instrument;
+
+use super::{Counts, Request};
 use crate::random::jittered;
 
 /// Why Redis gave no answer that could be used.
@@ -61,6 +63,7 @@ pub struct Connection {
     live: watch::Receiver<Result<Live, Why>>,
     suspect: Arc<Notify>,
     timeout: Duration,
+    counts: Counts,
 }
 
 /// Why there is no connection, in words for the operator.
@@ -83,6 +86,7 @@ impl Connection {
             live,
             suspect,
             timeout,
+            counts: Counts::default(),
         })
     }
 
@@ -96,6 +100,11 @@ impl Connection {
             Ok(_) => Ok(()),
             Err(why) => Err(why.to_string()),
         }
+    }
+
+    /// What is counted of it.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// How long a call may take, its retry included.
@@ -123,7 +132,18 @@ impl Connection {
         if request.is_empty() {
             return Ok(Vec::new()); // sent, it would wait for a reply that never comes
         }
-        let deadline = Instant::now() + self.timeout;
+        let begun = Instant::now();
+        let span = tracing::debug_span!("redis", script = request.name());
+        let outcome = self
+            .try_twice(request, begun + self.timeout)
+            .instrument(span)
+            .await;
+        self.counts
+            .asked(request.name(), begun.elapsed(), outcome.is_err());
+        outcome
+    }
+
+    async fn try_twice(&self, request: &Request, deadline: Instant) -> Result<Vec<Value>, Unavailable> {
         let first = self.now()?;
         let number = first.number;
         let again = match timeout(self.timeout / 2, attempt(first, request)).await {

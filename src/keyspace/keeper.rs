@@ -122,9 +122,11 @@ impl Keyspace {
                 unlink.arg(key);
                 request.command(unlink);
             }
+            let mut deleted = 0;
             for value in self.run(&request).await? {
-                reply::<u32>(value)?;
+                deleted += reply::<usize>(value)?;
             }
+            self.counts().step(deleted);
             tokio::time::sleep(PAUSE).await;
         }
         Ok(())

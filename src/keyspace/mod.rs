@@ -6,6 +6,7 @@
 
 pub mod advice;
 pub mod connection;
+pub mod counts;
 pub mod data_dir;
 pub mod keeper;
 pub mod keys;
@@ -25,6 +26,7 @@ use redis::{FromRedisValue, Value};
 use tokio::task::AbortHandle;
 
 pub use connection::{Connection, Unavailable};
+pub use counts::Counts;
 pub use keys::Keys;
 pub use mutation::{Answer, Call, Memory};
 pub use operation::Operation;
@@ -85,6 +87,11 @@ impl Keyspace {
     /// How many partitions there are.
     pub fn partition_count(&self) -> usize {
         self.events.len()
+    }
+
+    /// What the way to Redis and the keeper count.
+    pub fn counts(&self) -> &Counts {
+        self.connection.counts()
     }
 
     /// How long a use case may take.

@@ -85,6 +85,11 @@ impl Request {
         self
     }
 
+    /// The name of its first script, or what stands for plain commands.
+    pub(super) fn name(&self) -> &'static str {
+        self.scripts.first().map_or("commands", |script| script.name())
+    }
+
     /// Whether there is anything to ask.
     pub fn is_empty(&self) -> bool {
         self.pipeline.is_empty()

@@ -12,7 +12,7 @@ use super::ranking::Member;
 use super::span;
 use super::{BOARD, Board, Leaderboards, OpenPeriod, POSITION, Span, Window};
 use crate::day::Period;
-use crate::ids::UserId;
+use crate::ids::{BoardId, UserId};
 use crate::keyspace::keeper::{PAUSE, Reached};
 use crate::keyspace::scripts::NUMBERS;
 use crate::keyspace::{Partition, Request, Script, Unavailable, reply};
@@ -73,10 +73,39 @@ impl Leaderboards {
         }
         for &days in &board.windows {
             while !self.build(board, p, days, self.zone.day_after(today), 1).await? {
+                self.keyspace.counts().step(0);
                 tokio::time::sleep(PAUSE).await;
             }
         }
         Ok(())
+    }
+
+    /// The sets of a partition that are open at `now`, by board and by what they are kept over; beside each the distinct
+    /// points held there.
+    pub fn sets_at(&self, p: Partition, now: DateTime<Utc>) -> Vec<(BoardId, String, Vec<String>)> {
+        let (keys, today) = (self.keyspace.keys(), self.zone.date_of(now));
+        let mut sets = Vec::new();
+        for board in self.boards.iter() {
+            let periods = board.stored_plans().map(|plan| {
+                let period = OpenPeriod::of(board, plan, today, &self.zone, self.retention);
+                (plan.period.as_str().to_owned(), period.key)
+            });
+            let windows = board.windows.iter();
+            let windows = windows.map(|&days| (format!("last-{days}"), Window::stored(days, today)));
+            let heat = self
+                .heat(board)
+                .ok()
+                .map(|span| ("heat".to_owned(), span.stored()));
+            for (span, stored) in periods.chain(windows).chain(heat) {
+                let set = keys.board(p, &board.id, &stored);
+                sets.push((
+                    board.id.clone(),
+                    span,
+                    vec![set, keys.board_distinct(p, &board.id, &stored)],
+                ));
+            }
+        }
+        sets
     }
 
     /// Takes closed periods away that are kept no longer.

@@ -22,7 +22,11 @@ use crate::graphql::access::Caller;
 
 /// The operations of one connection, by their ids.
 #[derive(Default)]
-pub struct Operations(StreamMap<String, Pin<Box<dyn Stream<Item = Said> + Send>>>);
+pub struct Operations {
+    messages: StreamMap<String, Pin<Box<dyn Stream<Item = Said> + Send>>>,
+    /// One for each that is to be answered once, held as long as it is not.
+    answering: Arc<()>,
+}
 
 /// A message of an operation. With its last one an operation is over and its id is free.
 enum Said {
@@ -33,12 +37,17 @@ enum Said {
 impl Operations {
     /// Whether an operation of that id goes on.
     pub fn has(&self, id: &str) -> bool {
-        self.0.contains_key(id)
+        self.messages.contains_key(id)
     }
 
     /// How many go on.
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.messages.len()
+    }
+
+    /// Whether any of them is to be answered once, and has not been.
+    pub fn is_answering(&self) -> bool {
+        Arc::strong_count(&self.answering) > 1
     }
 
     /// Begins what `request` asks for `caller`, under an id that is free.
@@ -50,21 +59,22 @@ impl Operations {
         topics: Topics,
         outlet: Arc<Outlet>,
     ) {
-        let messages = course(Operation::new(&id), request, caller, topics, outlet);
-        self.0.insert(id, Box::pin(messages));
+        let answering = self.answering.clone();
+        let messages = course(Operation::new(&id), request, caller, topics, outlet, answering);
+        self.messages.insert(id, Box::pin(messages));
     }
 
     /// Ends an operation, if it goes on.
     pub fn end(&mut self, id: &str) {
-        self.0.remove(id);
+        self.messages.remove(id);
     }
 
     /// The next message of any of them, to be sent before this is called again; pending while there is none.
     pub async fn next(&mut self) -> String {
-        match self.0.next().await {
+        match self.messages.next().await {
             Some((_, Said::More(message))) => message,
             Some((id, Said::Last(message))) => {
-                self.0.remove(&id);
+                self.messages.remove(&id);
                 message
             }
             None => std::future::pending().await,
@@ -79,6 +89,7 @@ fn course(
     caller: Caller,
     topics: Topics,
     outlet: Arc<Outlet>,
+    answering: Arc<()>,
 ) -> impl Stream<Item = Said> + Send {
     let (opening, closing) = operation.around_answer();
     let way = Way {
@@ -98,8 +109,10 @@ fn course(
                     }
                     Err(errors) => yield Said::Last(operation.error(&errors)),
                 }
+                drop(answering);
             }
             Asked::Subscription(mut joined) => {
+                drop(answering);
                 while let Some(answer) = joined.next().await {
                     match answer {
                         Ok(payload) => yield Said::More(operation.next(&payload)),

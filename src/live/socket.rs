@@ -8,6 +8,7 @@
 //! their topic writes them into the [`super::outlet`].
 
 use std::future::pending;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,7 @@ use crate::auth::{Identity, Refused};
 use crate::config;
 use crate::graphql::access::Caller;
 use crate::presence::attendance::{Attendance, Seat};
+use crate::rate::{Allowance, Rates};
 
 /// How long a client may take to answer a close.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -43,6 +45,8 @@ pub struct Terms {
     pub attendance: Attendance,
     /// Who is asking.
     pub identity: Identity,
+    /// How much may be asked.
+    pub rates: Rates,
 }
 
 /// Why a connection ends.
@@ -77,16 +81,27 @@ struct Socket {
     outlet: Arc<Outlet>,
     events: SelectAll<BoxStream<'static, Event>>,
     terms: Terms,
-    caller: Option<Caller>,
+    /// Where the client is.
+    address: IpAddr,
+    /// Who is asking, and at whose cost.
+    caller: Option<(Caller, Allowance)>,
     /// Its place, if it counts as a session.
     seat: Option<Seat>,
     operations: Operations,
+    /// The server stops: nothing more is begun, and it goes when what was begun is answered.
+    leaving: bool,
     heard_at: Instant,
     pinged_at: Option<Instant>,
 }
 
 /// Serves a socket until it ends.
-pub async fn serve(stream: WebSocket, outlet: Arc<Outlet>, terms: Terms, connected: Connected) {
+pub async fn serve(
+    stream: WebSocket,
+    outlet: Arc<Outlet>,
+    address: IpAddr,
+    terms: Terms,
+    connected: Connected,
+) {
     outlet.framed();
     let (out, said) = stream.split();
     let mut socket = Socket {
@@ -96,8 +111,10 @@ pub async fn serve(stream: WebSocket, outlet: Arc<Outlet>, terms: Terms, connect
         caller: None,
         seat: None,
         operations: Operations::default(),
+        leaving: false,
         heard_at: Instant::now(),
         pinged_at: None,
+        address,
         terms,
     };
     let end = socket.run().await;
@@ -204,6 +221,9 @@ impl Socket {
             if let Err(end) = step {
                 return end;
             }
+            if self.leaving && !self.operations.is_answering() {
+                return End::Close(Close::going_away());
+            }
         }
     }
 
@@ -216,7 +236,10 @@ impl Socket {
             Event::InitOver => Ok(()),
             Event::Ping => self.ping().await,
             Event::Expired => Err(End::Close(Close::forbidden(&Refused::Expired.to_string()))),
-            Event::Go => Err(End::Close(Close::going_away())),
+            Event::Go => {
+                self.leaving = true;
+                Ok(())
+            }
         }
     }
 
@@ -260,7 +283,8 @@ impl Socket {
                     })?;
                     self.seat = Some(self.terms.attendance.take(user, place));
                 }
-                self.caller = Some(caller);
+                let allowance = self.terms.rates.of(&caller, self.address);
+                self.caller = Some((caller, allowance));
                 if identified.expires_at.is_some() {
                     let expired = async move { identity.expired(&identified).await };
                     self.events.push(once(expired.map(|()| Event::Expired)).boxed());
@@ -269,8 +293,9 @@ impl Socket {
             }
             ClientMessage::Ping { payload } => self.say(pong(payload)).await,
             ClientMessage::Pong { .. } => Ok(()),
+            ClientMessage::Subscribe { .. } if self.leaving => Ok(()), // it gets no answer but the close
             ClientMessage::Subscribe { id, payload } => {
-                let Some(caller) = self.caller.clone() else {
+                let Some((caller, allowance)) = self.caller.clone() else {
                     return Err(End::Close(Close::unauthorized()));
                 };
                 if self.operations.has(&id) {
@@ -282,8 +307,9 @@ impl Socket {
                     )));
                 }
                 let topics = self.terms.topics.clone();
+                let request = payload.data(allowance);
                 self.operations
-                    .begin(id, *payload, caller, topics, self.outlet.clone());
+                    .begin(id, request, caller, topics, self.outlet.clone());
                 Ok(())
             }
             ClientMessage::Complete { id } => {

@@ -21,6 +21,7 @@ use crate::graphql::Api;
 use crate::graphql::access::Caller;
 use crate::graphql::document::chosen;
 use crate::graphql::shared::Marks;
+use crate::rate::Allowance;
 
 /// All topics of a node.
 #[derive(Clone)]
@@ -121,21 +122,30 @@ impl Topics {
                 return Asked::Once(Box::new(request.data(caller.clone())));
             }
         }
+        let allowance = Allowance::of_request(&request);
         let question = Question {
             text: request.query,
             name,
             variables: request.variables,
             document,
         };
-        match self.check(&question, caller).await {
+        match self.check(&question, caller, allowance).await {
             Ok(canonical) => Asked::Subscription(Box::new(self.join(question, canonical, caller, way))),
             Err(response) => Asked::Refused(errors_of(&response).into()),
         }
     }
 
     /// Whether `caller` may ask this: validated and begun as its own, but not followed.
-    async fn check(&self, question: &Question, caller: &Caller) -> Result<Canonical, Response> {
-        let request = question.request(caller).data(Mode::Check);
+    async fn check(
+        &self,
+        question: &Question,
+        caller: &Caller,
+        allowance: Option<Allowance>,
+    ) -> Result<Canonical, Response> {
+        let mut request = question.request(caller).data(Mode::Check);
+        if let Some(allowance) = allowance {
+            request = request.data(allowance); // the subscriber pays here; the topic itself is ours
+        }
         let mut refused = self.0.api.execute_stream(request);
         if let Some(response) = refused.next().await {
             return Err(response);

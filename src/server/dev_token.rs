@@ -5,7 +5,8 @@ use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::{Json, Router, routing};
+use axum::routing::MethodRouter;
+use axum::{Json, routing};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +35,7 @@ struct Issued {
 }
 
 /// The route: by GET with a query, or by POST with JSON.
-pub fn route() -> Router<Door> {
+pub fn route() -> MethodRouter<Door> {
     let by_link = async |door: State<Door>, wish: Result<Query<Wish>, QueryRejection>| match wish {
         Ok(Query(wish)) => answer(&door.terms.identity, wish),
         Err(error) => wrong(&error.body_text()),
@@ -43,7 +44,7 @@ pub fn route() -> Router<Door> {
         Ok(Json(wish)) => answer(&door.terms.identity, wish),
         Err(error) => wrong(&error.body_text()),
     };
-    Router::new().route("/dev/token", routing::get(by_link).post(by_post))
+    routing::get(by_link).post(by_post)
 }
 
 fn answer(identity: &Identity, wish: Wish) -> Response {

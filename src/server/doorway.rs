@@ -10,7 +10,9 @@ use std::time::Duration;
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, timeout_at};
 
+use super::farewell::Farewell;
 use crate::live::outlet::{Conduit, Outlet};
 
 /// How long a client's system may leave unacknowledged what is sent, its window closed included, before the connection is
@@ -20,21 +22,64 @@ const UNTAKEN: Duration = Duration::from_secs(30);
 /// How long a connection may be silent before the system asks whether the other side is still there.
 const SILENT: Duration = Duration::from_secs(60);
 
-/// Accepts connections.
-pub struct Doorway(pub TcpListener);
+/// How long those are let in who have connected already when the server is told to stop.
+const LAST_CALL: Duration = Duration::from_millis(20);
+
+/// Accepts connections, until the server is told to stop.
+pub struct Doorway {
+    /// None: it is shut, and whoever comes finds that nobody listens.
+    listener: Option<TcpListener>,
+    address: SocketAddr,
+    farewell: Farewell,
+    /// When it shuts, once the server is told to stop; those who stand before it then are let in.
+    shuts_at: Option<Instant>,
+}
+
+impl Doorway {
+    /// Opens it.
+    pub fn new(listener: TcpListener, address: SocketAddr, farewell: Farewell) -> Doorway {
+        Doorway {
+            listener: Some(listener),
+            address,
+            farewell,
+            shuts_at: None,
+        }
+    }
+
+    /// The next who comes; `None` when the door is shut.
+    async fn next(&mut self) -> Option<(TcpStream, SocketAddr)> {
+        let listener = self.listener.as_mut()?;
+        tokio::select! {
+            biased;
+            accepted = Listener::accept(listener) => return Some(accepted),
+            () = self.farewell.begins() => {}
+        }
+        // The system may have let somebody in whom we have not seen yet.
+        let shuts_at = *self.shuts_at.get_or_insert_with(|| Instant::now() + LAST_CALL);
+        let last = timeout_at(shuts_at, Listener::accept(listener)).await.ok();
+        if last.is_none() {
+            self.listener = None;
+        }
+        last
+    }
+}
 
 impl Listener for Doorway {
     type Io = Conduit;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Conduit, SocketAddr) {
-        let (stream, address) = Listener::accept(&mut self.0).await;
-        prepare(&stream);
-        (Conduit::new(stream), address)
+        match self.next().await {
+            Some((stream, address)) => {
+                prepare(&stream);
+                (Conduit::new(stream), address)
+            }
+            None => std::future::pending().await,
+        }
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
+        Ok(self.address)
     }
 }
 

@@ -10,6 +10,9 @@ use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 
 use crate::app::App;
+use crate::graphql::counts::Requests;
+use crate::rate::Rates;
+use crate::sampled::Sampled;
 
 /// Everything that a server counts.
 #[derive(Clone)]
@@ -17,9 +20,13 @@ pub struct Metrics(Arc<Registry>);
 
 impl Metrics {
     /// The metrics of an app.
-    pub fn of(app: &App) -> Metrics {
+    pub fn of(app: &App, rates: &Rates, requests: &Requests, sampled: &Sampled) -> Metrics {
         let mut registry = Registry::default();
         app.gauges.register(&mut registry);
+        rates.register(&mut registry);
+        requests.register(&mut registry);
+        app.keyspace.counts().register(&mut registry);
+        sampled.register(&mut registry);
         Metrics(Arc::new(registry))
     }
 

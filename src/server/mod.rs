@@ -5,10 +5,16 @@
 pub mod dev_only;
 pub mod dev_token;
 pub mod doorway;
+pub mod farewell;
 pub mod metrics;
+pub mod origins;
 pub mod over_http;
+pub mod pages;
+pub mod proxies;
 pub mod router;
+pub mod security;
 pub mod sockets;
+pub mod visitor;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,6 +25,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use doorway::{Doorway, Peer};
+use farewell::Farewell;
+use metrics::Metrics;
+use origins::Origins;
+use proxies::Proxies;
+use router::Door;
 
 use crate::app::{App, Backing, StartError};
 use crate::auth::{self, Identity};
@@ -26,8 +37,11 @@ use crate::clock::Clock;
 use crate::config::{ConfigError, Settings};
 use crate::graphql;
 use crate::graphql::persisted::{ListError, Persisted};
+use crate::live::socket::Terms;
 use crate::live::{self, Connections, Topics};
 use crate::presence::attendance;
+use crate::rate::Rates;
+use crate::sampled::{self, Sampled};
 
 /// How long to wait for the subscription to Redis before serving without it.
 const FIRST_HEARING: Duration = Duration::from_secs(5);
@@ -46,13 +60,13 @@ pub enum ServeError {
     #[error(transparent)]
     Keys(#[from] ConfigError),
     /// `--dev` would let strangers name themselves.
-    #[error("--dev serves on loopback only, and server.listen is {0}; 127.0.0.1:8080 would do")]
-    NotLoopback(SocketAddr),
+    #[error("--dev serves on loopback only, and {0} is {1}; 127.0.0.1:8080 would do")]
+    NotLoopback(&'static str, SocketAddr),
     /// The address is taken or not ours.
-    #[error(
-        "cannot listen on {address}: {cause}; choose another with --listen or server.listen, port 0 takes a free one"
-    )]
+    #[error("cannot listen on {address}: {cause}; choose another with {set_by}, port 0 takes a free one")]
     Listen {
+        /// What says where.
+        set_by: &'static str,
         /// As configured.
         address: SocketAddr,
         /// What the system says.
@@ -70,15 +84,19 @@ pub enum ServeError {
 pub struct Running {
     /// Where it listens; the port is the real one, also when 0 was asked for.
     pub address: SocketAddr,
+    /// Where it listens for who scrapes its metrics, if that is elsewhere.
+    pub metrics_address: Option<SocketAddr>,
     /// What it serves.
     pub app: Arc<App>,
     backing: Backing,
     stop: watch::Sender<bool>,
     serving: JoinHandle<std::io::Result<()>>,
+    metrics: Option<JoinHandle<std::io::Result<()>>>,
     keeper: JoinHandle<()>,
     audit: JoinHandle<()>,
     attendance: JoinHandle<()>,
     keys: JoinHandle<()>,
+    sampled: JoinHandle<()>,
     connections: Connections,
 }
 
@@ -89,16 +107,14 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
         return Err(ServeError::NoIdentity);
     }
     let persisted = Persisted::open(&settings.graphql)?;
-    let listen = settings.server.listen;
-    if dev && !listen.ip().is_loopback() {
-        return Err(ServeError::NotLoopback(listen));
-    }
-    let refused = |cause| ServeError::Listen {
-        address: listen,
-        cause,
+    let (listen, apart) = (settings.server.listen, settings.server.metrics_address()?);
+    let proxies = Proxies::parse(&settings.server.trusted_proxies)?;
+    let origins = Origins::parse(&settings.server.cors_origins)?;
+    let (listener, address) = bind("server.listen", listen, dev).await?;
+    let scraped = match apart {
+        Some(address) => Some(bind("server.metrics_listen", address, dev).await?),
+        None => None,
     };
-    let listener = TcpListener::bind(listen).await.map_err(refused)?;
-    let address = listener.local_addr().map_err(refused)?;
     let backing = Backing::start(&settings).await?;
     let app = match App::open(settings, clock, &backing).await {
         Ok(app) => app,
@@ -115,35 +131,97 @@ pub async fn start(settings: Settings, clock: Clock, dev: bool) -> Result<Runnin
     let audit = tokio::spawn(live::audit::keep(Arc::downgrade(&app)));
     let attendance = tokio::spawn(attendance::keep(Arc::downgrade(&app)));
     let keys = tokio::spawn(auth::keep(identity.clone()));
-    let (stop, mut stopping) = watch::channel(false);
-    let drain = Duration::from_secs(app.settings.server.shutdown_seconds) / 2;
-    let connections = Connections::new(
-        app.settings.live.max_sockets,
-        stopping.clone(),
-        drain,
-        app.gauges.clone(),
+    let (stop, stopping) = watch::channel(false);
+    let looked_up = Sampled::default();
+    let sampled = tokio::spawn(sampled::keep(Arc::downgrade(&app), looked_up.clone()));
+    let door = door(
+        &app,
+        persisted,
+        identity,
+        &looked_up,
+        (proxies, origins),
+        stopping,
     );
-    let topics = Topics::new(graphql::api(app.clone(), persisted), app.gauges.clone());
-    let router = router::router(app.clone(), topics, connections.clone(), identity);
-    let router = router.into_make_service_with_connect_info::<Peer>();
-    let serving = axum::serve(Doorway(listener), router).with_graceful_shutdown(async move {
-        if stopping.wait_for(|stop| *stop).await.is_err() {
-            tracing::debug!("nobody is left who could stop the server; it stops");
-        }
+    let (connections, farewell) = (door.connections.clone(), door.farewell.clone());
+    let metrics_address = scraped.as_ref().map(|(_, address)| *address);
+    let metrics = scraped.map(|(listener, _)| {
+        let router = router::metrics_only(door.metrics.clone());
+        tokio::spawn(axum::serve(listener, router).into_future())
     });
+    let router = router::router(door).into_make_service_with_connect_info::<Peer>();
+    let serving = axum::serve(Doorway::new(listener, address, farewell.clone()), router)
+        .with_graceful_shutdown(farewell.over());
     let serving = tokio::spawn(serving.into_future());
     Ok(Running {
         address,
+        metrics_address,
         app,
         backing,
         stop,
         serving,
+        metrics,
         keeper,
         audit,
         attendance,
         keys,
+        sampled,
         connections,
     })
+}
+
+/// Takes an address.
+async fn bind(
+    key: &'static str,
+    address: SocketAddr,
+    dev: bool,
+) -> Result<(TcpListener, SocketAddr), ServeError> {
+    if dev && !address.ip().is_loopback() {
+        return Err(ServeError::NotLoopback(key, address));
+    }
+    let set_by = match key {
+        "server.listen" => "--listen or server.listen",
+        other => other,
+    };
+    let bound = TcpListener::bind(address).await;
+    let bound = bound.and_then(|listener| {
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    });
+    bound.map_err(|cause| ServeError::Listen {
+        set_by,
+        address,
+        cause,
+    })
+}
+
+/// What every route may need.
+fn door(
+    app: &Arc<App>,
+    persisted: Persisted,
+    identity: Identity,
+    sampled: &Sampled,
+    (proxies, origins): (Proxies, Origins),
+    stopping: watch::Receiver<bool>,
+) -> Door {
+    let settings = &app.settings;
+    let rates = Rates::new(&settings.rate, &app.clock);
+    let drain = Duration::from_secs(settings.server.shutdown_seconds) / 2;
+    let api = graphql::api(app.clone(), persisted);
+    Door {
+        metrics: Metrics::of(app, &rates, api.requests(), sampled),
+        terms: Terms {
+            topics: Topics::new(api, app.gauges.clone()),
+            live: settings.live_in_the_window(),
+            attendance: app.attendance.clone(),
+            identity,
+            rates,
+        },
+        farewell: Farewell::new(stopping.clone()),
+        connections: Connections::new(settings.live.max_sockets, stopping, drain, app.gauges.clone()),
+        proxies,
+        origins,
+        app: app.clone(),
+    }
 }
 
 impl Running {
@@ -164,10 +242,12 @@ impl Running {
             backing,
             stop,
             serving,
+            metrics,
             keeper,
             audit,
             attendance,
             keys,
+            sampled,
             connections,
             ..
         } = self;
@@ -183,9 +263,13 @@ impl Running {
                 "some requests were not done in time; stopping without them"
             ),
         }
+        if let Some(metrics) = metrics {
+            metrics.abort();
+        }
         keeper.abort();
         audit.abort();
         keys.abort();
+        sampled.abort();
         if let Err(error) = app.attendance.leave(&app).await {
             tracing::debug!(%error, "those on sockets leave with the window");
         }

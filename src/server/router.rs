@@ -2,66 +2,89 @@
 //!
 //! Owns which path leads where. What is done there is [`super::over_http`]'s and its neighbours'.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
 
+use super::farewell::Farewell;
 use super::metrics::Metrics;
-use super::{dev_only, dev_token, over_http};
+use super::origins::Origins;
+use super::proxies::Proxies;
+use super::{dev_only, dev_token, over_http, pages, security, visitor};
 use crate::app::App;
-use crate::auth::Identity;
+use crate::live::Connections;
 use crate::live::socket::Terms;
-use crate::live::{Connections, Topics};
 
 /// What every route may need.
 #[derive(Clone)]
 pub struct Door {
     /// What is served.
     pub app: Arc<App>,
-    metrics: Metrics,
+    /// What is counted.
+    pub metrics: Metrics,
     /// What sockets have in common.
     pub terms: Terms,
+    /// Whether the server is about to stop.
+    pub farewell: Farewell,
     /// Who is connected.
     pub connections: Connections,
+    /// Whose word is taken for where a request comes from.
+    pub proxies: Proxies,
+    /// Whose pages may call.
+    pub origins: Origins,
 }
 
-/// All routes over one app.
-pub fn router(app: Arc<App>, topics: Topics, connections: Connections, identity: Identity) -> Router {
-    let routes = Router::new()
-        .route("/", get(|| async { Html(include_str!("../../web/index.html")) }))
-        .route("/graphql", get(over_http::query_or_socket).post(over_http::post))
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
+/// All routes, under the path that a proxy serves us at.
+pub fn router(door: Door) -> Router {
+    let settings = &door.app.settings;
+    let at = |path: &str| settings.server.under_base(path);
+    let mut routes = Router::new()
+        .merge(pages::routes(&settings.server))
         .route(
-            "/metrics",
-            get(|State(door): State<Door>| async move { door.metrics.shown() }),
+            &at("/graphql"),
+            get(over_http::query_or_socket).post(over_http::post),
         )
-        .layer(DefaultBodyLimit::max(app.settings.graphql.max_body_bytes));
-    let routes = match identity.is_dev() {
-        true => routes
-            .merge(dev_token::route())
-            .layer(middleware::from_fn(dev_only::guard)),
-        false => routes,
-    };
-    routes.with_state(Door {
-        metrics: Metrics::of(&app),
-        terms: Terms {
-            topics,
-            live: app.settings.live_in_the_window(),
-            attendance: app.attendance.clone(),
-            identity,
-        },
-        connections,
-        app,
-    })
+        .route(&at("/healthz"), get(|| async { "ok\n" }))
+        .route(&at("/readyz"), get(ready))
+        .layer(DefaultBodyLimit::max(settings.graphql.max_body_bytes));
+    if settings.server.metrics_listen.is_empty() {
+        routes = routes.route(
+            &at("/metrics"),
+            get(|State(door): State<Door>| async move { door.metrics.shown() }),
+        );
+    }
+    if door.terms.identity.is_dev() {
+        routes = routes
+            .route(&at("/dev/token"), dev_token::route())
+            .layer(middleware::from_fn(dev_only::guard));
+    }
+    if let Some(cors) = door.origins.layer() {
+        routes = routes.layer(cors);
+    }
+    routes
+        .layer(middleware::from_fn_with_state(door.clone(), visitor::meet))
+        .layer(middleware::map_response(security::told))
+        .with_state(door)
+}
+
+/// What a listener of its own for metrics serves.
+pub fn metrics_only(metrics: Metrics) -> Router {
+    Router::new()
+        .route("/metrics", get(|| async move { metrics.shown() }))
+        .layer(middleware::map_response(security::told))
 }
 
 async fn ready(State(door): State<Door>) -> Response {
     let troubles = door.app.troubles();
+    let needs = door.app.needs().into_iter();
+    let checks: BTreeMap<_, _> = needs
+        .map(|(name, trouble)| (name, trouble.unwrap_or("ok")))
+        .collect();
     let status = if troubles.is_empty() {
         StatusCode::OK
     } else {
@@ -69,7 +92,7 @@ async fn ready(State(door): State<Door>) -> Response {
     };
     (
         status,
-        Json(serde_json::json!({ "ready": troubles.is_empty(), "troubles": troubles })),
+        Json(serde_json::json!({ "ready": troubles.is_empty(), "checks": checks, "troubles": troubles })),
     )
         .into_response()
 }

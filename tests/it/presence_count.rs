@@ -82,6 +82,7 @@ async fn it_keeps_a_bit_a_minute_and_user_and_forgets_the_minutes() {
             .partitions(partitions)
             .at("2027-03-01T08:00:30Z")
             .with(counting)
+            .with(|settings| settings.graphql.max_aliases = 1_000)
             .await;
         let beat = |users: std::ops::Range<u32>| {
             let beats = users.map(|i| format!(" u{i}: heartbeat(userId: \"user-{i}\") {{ onlineCount }}"));

@@ -106,7 +106,10 @@ impl SubmitScorePayload {
             Error::NotFound(_) => RejectionCode::UnknownBoard,
             Error::Unauthenticated(_) | Error::Forbidden(_) => RejectionCode::Forbidden,
             Error::BadUserInput(_) | Error::PersistedQueryNotFound => RejectionCode::BadUserInput,
-            Error::Unavailable(_) | Error::Full(_) | Error::Internal(_) => RejectionCode::Unavailable,
+            // Rates are weighed for whole documents, before there is any score to answer; all the same it may succeed later.
+            Error::Unavailable(_) | Error::Full(_) | Error::RateLimited(_) | Error::Internal(_) => {
+                RejectionCode::Unavailable
+            }
         };
         SubmitScorePayload::rejected(code, async_graphql::Error::from(error).message)
     }

@@ -20,8 +20,20 @@ pub fn one(media: Media, answer: &Answer) -> Response {
                 Media::Json => StatusCode::OK,
                 Media::GraphqlResponse => status_of(&answer.errors),
             };
-            written(media, status, of_errors(&errors))
+            let mut refusal = written(media, status, of_errors(&errors));
+            if let Some(seconds) = retry_after(&answer.errors) {
+                refusal.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+            }
+            refusal
         }
+    }
+}
+
+/// In how many seconds it is worth trying again; headers know no fractions of them.
+fn retry_after(errors: &[ServerError]) -> Option<u32> {
+    match errors.first()?.extensions.as_ref()?.get("retryAfter")? {
+        async_graphql::Value::Number(seconds) => Some(seconds.as_f64()?.ceil() as u32),
+        _ => None,
     }
 }
 

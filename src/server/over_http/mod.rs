@@ -3,7 +3,7 @@
 //! Owns how a request becomes an execution of the schema and how its answer is sent; [`asked`] reads, [`media`] chooses the
 //! media type, [`answer`] writes. WebSockets are [`super::sockets`]', streams of answers [`crate::live::streams`]'.
 
-mod answer;
+pub mod answer;
 mod asked;
 mod media;
 
@@ -14,23 +14,26 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{ConnectInfo, State};
+use axum::extract::{ConnectInfo, Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 
 use self::asked::Asked;
-use self::media::Media;
+pub use self::media::Media;
 use super::doorway::Peer;
 use super::router::Door;
 use super::sockets;
+use super::visitor::Visitor;
 use crate::auth::{Identified, Refused};
 use crate::error::Error;
 use crate::graphql::document::chosen;
 use crate::live::streams::{self, Spelling};
+use crate::rate::Allowance;
 
 /// `POST /graphql`: a request, or a batch of them, as JSON.
 pub async fn post(
     State(door): State<Door>,
+    Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
@@ -53,8 +56,8 @@ pub async fn post(
         }
     };
     match asked::in_body(&body, limits.max_batch) {
-        Ok(Asked::One(request)) => execute(&door, &headers, *request).await,
-        Ok(Asked::Batch(requests)) => execute_all(&door, &headers, requests).await,
+        Ok(Asked::One(request)) => execute(&door, &visitor, &headers, *request).await,
+        Ok(Asked::Batch(requests)) => execute_all(&door, &visitor, &headers, requests).await,
         Err(reason) => {
             let reason = format!("the body is no GraphQL request: {reason}");
             answer::refused(media, StatusCode::BAD_REQUEST, &reason)
@@ -66,13 +69,14 @@ pub async fn post(
 pub async fn query_or_socket(
     State(door): State<Door>,
     ConnectInfo(peer): ConnectInfo<Peer>,
+    Extension(visitor): Extension<Visitor>,
     headers: HeaderMap,
     uri: Uri,
     protocol: Result<GraphQLProtocol, StatusCode>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     if let Ok(upgrade) = upgrade {
-        return sockets::take(door, peer, upgrade, protocol.ok());
+        return sockets::take(door, peer, visitor, &headers, upgrade, protocol.ok());
     }
     let media = Media::wanted(&headers);
     let mut request = match asked::in_link(&uri) {
@@ -91,7 +95,7 @@ pub async fn query_or_socket(
             .insert(header::ALLOW, HeaderValue::from_static("POST"));
         return refusal;
     }
-    execute(&door, &headers, request).await
+    execute(&door, &visitor, &headers, request).await
 }
 
 /// A link must never change anything; to follow something changes nothing.
@@ -107,17 +111,22 @@ fn changes_nothing(request: &mut Request, headers: &HeaderMap) -> bool {
     }
 }
 
-async fn execute(door: &Door, headers: &HeaderMap, request: Request) -> Response {
+async fn execute(door: &Door, visitor: &Visitor, headers: &HeaderMap, request: Request) -> Response {
     let media = Media::wanted(headers);
     let identified = match door.terms.identity.of_headers(headers) {
         Ok(identified) => identified,
         Err(refused) => return turned_away(media, refused),
     };
+    let request = request.data(allowance(door, visitor, &identified));
     let Some(spelling) = Spelling::wanted(headers) else {
         let api = door.terms.topics.api();
         return answer::one(media, &api.execute(request.data(identified.caller)).await);
     };
     stream(door, media, spelling, request, identified)
+}
+
+fn allowance(door: &Door, visitor: &Visitor, identified: &Identified) -> Allowance {
+    door.terms.rates.of(&identified.caller, visitor.address)
 }
 
 fn stream(
@@ -138,14 +147,20 @@ fn stream(
 }
 
 /// One after another: a client that sends them together may count on their order.
-async fn execute_all(door: &Door, headers: &HeaderMap, requests: Vec<Request>) -> Response {
+async fn execute_all(
+    door: &Door,
+    visitor: &Visitor,
+    headers: &HeaderMap,
+    requests: Vec<Request>,
+) -> Response {
     let identified = match door.terms.identity.of_headers(headers) {
         Ok(identified) => identified,
         Err(refused) => return turned_away(Media::Json, refused),
     };
+    let allowance = allowance(door, visitor, &identified);
     let mut answers = Vec::with_capacity(requests.len());
     for request in requests {
-        let request = request.data(identified.caller.clone());
+        let request = request.data(identified.caller.clone()).data(allowance.clone());
         answers.push(door.terms.topics.api().execute(request).await);
     }
     answer::batch(&answers)

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde_json::{Value, json};
 use tallyboard::clock::Clock;
-use tallyboard::config::{Board, Settings};
+use tallyboard::config::{Board, Rate, Settings};
 use tallyboard::server::{self, Running};
 use tempfile::TempDir;
 
@@ -34,6 +34,15 @@ pub fn spawn_app() -> Blueprint {
     settings.server.listen = "127.0.0.1:0".parse().unwrap();
     settings.server.shutdown_seconds = 5;
     settings.redis.timeout_ms = 5_000; // tests share two cores: only tests about timeouts want short ones
+    // The clock stands still, so nothing is ever given back: only tests about limits want any.
+    settings.rate = Rate {
+        user_mutations: 0,
+        user_operations: 0,
+        address_mutations: 0,
+        address_operations: 0,
+        service_mutations: 0,
+        service_operations: 0,
+    };
     settings.board = vec![Board {
         id: "points".into(),
         title: "Points".into(),

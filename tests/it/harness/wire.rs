@@ -259,7 +259,8 @@ impl Wire {
         Some(match first & 0x0f {
             1 => Came::Message(serde_json::from_slice(&payload).unwrap()),
             8 => {
-                let (code, reason) = payload.split_first_chunk().expect("a close without a code");
+                // A client that gives no code gets none; 1005 stands for that.
+                let (code, reason) = payload.split_first_chunk().unwrap_or((&[3, 0xed], &[]));
                 Came::Close(
                     u16::from_be_bytes(*code),
                     String::from_utf8(reason.to_vec()).unwrap(),
