@@ -62,7 +62,7 @@ impl CheckInQuery {
         &self,
         ctx: &Context<'_>,
         #[graphql(desc = "Whose; left out: the viewer's. Another's only for SERVICE.")] user_id: Option<ID>,
-        #[graphql(desc = "The first date.")] from: Date,
+        #[graphql(desc = "The first date, not after `to`.")] from: Date,
         #[graphql(desc = "The last date, included; at most 1,100 days from the first.")] to: Date,
     ) -> Option<async_graphql::Result<Vec<CheckIn>>> {
         answer_optional(async {
@@ -201,7 +201,7 @@ impl CheckInMutation {
     async fn grant_make_up_cards(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "To whom.")] user_id: ID,
+        #[graphql(desc = "To whom they are given.")] user_id: ID,
         #[graphql(desc = "How many, 1 to 1,000. A wallet holds at most 1,000,000.")] cards: i32,
         #[graphql(
             desc = "Names this grant, so that sending it again within 24 hours does not make it again; 1 to 255 \
@@ -239,10 +239,12 @@ impl CheckInMutation {
     async fn adjust_wallet(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "Whose.")] user_id: ID,
-        #[graphql(desc = "How many to add; negative ones are taken out, if that many are there.")]
+        #[graphql(desc = "Whose wallet it is.")] user_id: ID,
+        #[graphql(
+            desc = "How many to add; negative ones are taken out, if that many are there. A wallet holds 0 to 2^53 - 1."
+        )]
         points: SafeInt,
-        #[graphql(desc = "Why, for the log; up to 500 bytes.")] reason: Option<String>,
+        #[graphql(desc = "Why, for the server's log; up to 500 bytes.")] reason: Option<String>,
         #[graphql(
             desc = "Names this change, so that sending it again within 24 hours does not make it again; 1 to 255 \
                   bytes. The same key with other arguments is refused."
