@@ -54,9 +54,8 @@ impl CheckInQuery {
         .await
     }
 
-    /// A user's check-ins of a range of dates, ascending. Null without an error if some of those days are unknown, since their
-    /// year is no longer kept: ask from `checkInsKnownSince` on. For the user, and for
-    /// SERVICE.
+    /// A user's check-ins of a range of dates, ascending. Null without an error if some of those days are unknown, since
+    /// their year is no longer kept: ask from `checkInsKnownSince` on. For the user, and for SERVICE.
     #[graphql(directive = allowed::apply(Askers::Owner), complexity = "cost::of_list(366, child_complexity)")]
     async fn check_ins(
         &self,
@@ -87,8 +86,8 @@ impl CheckInQuery {
     }
 
     /// The first date from which on each day of a user is known; `checkIns`, `calendar` and `streak(on:)` know every day
-    /// since. Null without an error if nothing was lost: then they know every day there ever was. For the user, and for
-    /// SERVICE.
+    /// since. Null without an error if nothing was lost: then they know every day there ever was. For the user, and
+    /// for SERVICE.
     #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn check_ins_known_since(
         &self,
@@ -105,9 +104,8 @@ impl CheckInQuery {
     }
 
     /// A user's streak as of now, or as it stood at the end of a past day. Of a past day there is no grace: the run has to
-    /// end on that very day. Days that were made up since count. Null without an error if that day is unknown, since its year
-    /// is no longer kept; see `checkInsKnownSince`. For the user, and for
-    /// SERVICE.
+    /// end on that very day. Days that were made up since count. Null without an error if that day is unknown, since its
+    /// year is no longer kept; see `checkInsKnownSince`. For the user, and for SERVICE.
     #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn streak(
         &self,

@@ -79,6 +79,7 @@ pub fn api(app: Arc<App>, persisted: Persisted) -> Api {
     Api::new(schema.finish(), persisted, settings)
 }
 
+/// The schema to be, with words for the scalars that come without useful ones.
 fn builder() -> SchemaBuilder<Query, Mutation, Subscription> {
     Schema::build(Query::default(), Mutation::default(), Subscription::default())
         .override_output_type_description::<DateTime<Utc>>(

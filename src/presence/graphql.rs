@@ -178,8 +178,8 @@ pub struct PresenceQuery;
 
 #[Object]
 impl PresenceQuery {
-    /// How many users are online: seen within `presence.window_seconds`. Each counts once, on however many devices. For anybody,
-    /// unless `auth.public_reads` is off.
+    /// How many users are online: seen within `presence.window_seconds`. Each counts once, on however many devices. For
+    /// anybody, unless `auth.public_reads` is off.
     #[graphql(directive = allowed::apply(Askers::Readers))]
     async fn online_count(
         &self,
@@ -261,9 +261,9 @@ pub struct PresenceMutation;
 
 #[Object]
 impl PresenceMutation {
-    /// Say that a user is here now, by the server's clock. A user is in at most `presence.max_rooms_per_user` rooms (beyond
-    /// that it is refused), and has at most `presence.max_sessions_per_user` sessions (beyond that the one that was silent
-    /// longest is forgotten). For the user, and for SERVICE.
+    /// Say that a user is here now, by the server's clock. A user is in at most `presence.max_rooms_per_user` rooms:
+    /// beyond that it is refused. Of more than `presence.max_sessions_per_user` sessions the one that was silent longest
+    /// is forgotten; where each is the only one in its room, it is refused. For the user, and for SERVICE.
     #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn heartbeat(
         &self,
@@ -293,8 +293,7 @@ impl PresenceMutation {
     }
 
     /// Say that a session has ended. The user stays online as long as another session was seen within
-    /// `presence.window_seconds`. For
-    /// the user, and for SERVICE.
+    /// `presence.window_seconds`. For the user, and for SERVICE.
     #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn leave(
         &self,
