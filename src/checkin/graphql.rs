@@ -54,15 +54,14 @@ impl CheckInQuery {
         .await
     }
 
-    /// A user's check-ins of a range of dates, ascending. Null without an error if some of those days are unknown, since their
-    /// year is no longer kept: ask from `checkInsKnownSince` on. For the user, and for
-    /// SERVICE.
+    /// A user's check-ins of a range of dates, ascending. Null without an error if some of those days are unknown, since
+    /// their year is no longer kept: ask from `checkInsKnownSince` on. For the user, and for SERVICE.
     #[graphql(directive = allowed::apply(Askers::Owner), complexity = "cost::of_list(366, child_complexity)")]
     async fn check_ins(
         &self,
         ctx: &Context<'_>,
         #[graphql(desc = "Whose; left out: the viewer's. Another's only for SERVICE.")] user_id: Option<ID>,
-        #[graphql(desc = "The first date.")] from: Date,
+        #[graphql(desc = "The first date, not after `to`.")] from: Date,
         #[graphql(desc = "The last date, included; at most 1,100 days from the first.")] to: Date,
     ) -> Option<async_graphql::Result<Vec<CheckIn>>> {
         answer_optional(async {
@@ -87,8 +86,8 @@ impl CheckInQuery {
     }
 
     /// The first date from which on each day of a user is known; `checkIns`, `calendar` and `streak(on:)` know every day
-    /// since. Null without an error if nothing was lost: then they know every day there ever was. For the user, and for
-    /// SERVICE.
+    /// since. Null without an error if nothing was lost: then they know every day there ever was. For the user, and
+    /// for SERVICE.
     #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn check_ins_known_since(
         &self,
@@ -105,9 +104,8 @@ impl CheckInQuery {
     }
 
     /// A user's streak as of now, or as it stood at the end of a past day. Of a past day there is no grace: the run has to
-    /// end on that very day. Days that were made up since count. Null without an error if that day is unknown, since its year
-    /// is no longer kept; see `checkInsKnownSince`. For the user, and for
-    /// SERVICE.
+    /// end on that very day. Days that were made up since count. Null without an error if that day is unknown, since its
+    /// year is no longer kept; see `checkInsKnownSince`. For the user, and for SERVICE.
     #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn streak(
         &self,
@@ -201,7 +199,7 @@ impl CheckInMutation {
     async fn grant_make_up_cards(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "To whom.")] user_id: ID,
+        #[graphql(desc = "To whom they are given.")] user_id: ID,
         #[graphql(desc = "How many, 1 to 1,000. A wallet holds at most 1,000,000.")] cards: i32,
         #[graphql(
             desc = "Names this grant, so that sending it again within 24 hours does not make it again; 1 to 255 \
@@ -239,10 +237,12 @@ impl CheckInMutation {
     async fn adjust_wallet(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "Whose.")] user_id: ID,
-        #[graphql(desc = "How many to add; negative ones are taken out, if that many are there.")]
+        #[graphql(desc = "Whose wallet it is.")] user_id: ID,
+        #[graphql(
+            desc = "How many to add; negative ones are taken out, if that many are there. A wallet holds 0 to 2^53 - 1."
+        )]
         points: SafeInt,
-        #[graphql(desc = "Why, for the log; up to 500 bytes.")] reason: Option<String>,
+        #[graphql(desc = "Why, for the server's log; up to 500 bytes.")] reason: Option<String>,
         #[graphql(
             desc = "Names this change, so that sending it again within 24 hours does not make it again; 1 to 255 \
                   bytes. The same key with other arguments is refused."

@@ -18,7 +18,7 @@ const MAX_AMONG: usize = 1_000;
 /// What is counted of one day.
 #[derive(Debug, Clone, SimpleObject)]
 pub struct DayStats {
-    /// The day.
+    /// Which day it is.
     date: Date,
     /// How many users checked in for it.
     check_ins: SafeInt,
@@ -26,7 +26,7 @@ pub struct DayStats {
     active: SafeInt,
     /// How many users are known now: whoever has ever checked in, scored or been seen.
     known_users: SafeInt,
-    /// `checkIns` divided by `active`; null if nobody was active. Above 1 where days were made up by users who were not.
+    /// `checkIns` divided by `active`, 0 or more; null if nobody was active. Above 1 where days were made up by users who were not.
     check_in_rate: Option<f64>,
 }
 
@@ -47,7 +47,7 @@ impl From<Day> for DayStats {
 pub struct Retention {
     /// The day on which all of them were active.
     cohort: Date,
-    /// How many they are.
+    /// How many users they are.
     size: SafeInt,
     /// How many came back, in the order asked for.
     days: Vec<RetentionDay>,
@@ -56,11 +56,11 @@ pub struct Retention {
 /// How many of a cohort were active one later day.
 #[derive(Debug, SimpleObject)]
 pub struct RetentionDay {
-    /// How many days after the cohort's.
+    /// How many days after the cohort's: 0 to 366.
     day: i32,
     /// How many were active on that day; null: it has not come yet.
     returned: Option<SafeInt>,
-    /// Their share of the cohort; null: the day has not come yet, or the cohort is empty.
+    /// Their share of the cohort, 0 to 1; null: the day has not come yet, or the cohort is empty.
     rate: Option<f64>,
 }
 
@@ -94,7 +94,7 @@ impl FiguresQuery {
     async fn day_stats(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "Which day; left out: today.")] on: Option<Date>,
+        #[graphql(desc = "Which day, within `analytics.keep_days`; left out: today.")] on: Option<Date>,
     ) -> Option<async_graphql::Result<DayStats>> {
         answer(async {
             access::allowed(ctx)?;
@@ -114,8 +114,8 @@ impl FiguresQuery {
     async fn day_stats_range(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "The first day.")] from: Date,
-        #[graphql(desc = "The last day.")] to: Date,
+        #[graphql(desc = "The first day, within `analytics.keep_days`.")] from: Date,
+        #[graphql(desc = "The last day, included; today or before.")] to: Date,
     ) -> Option<async_graphql::Result<Vec<DayStats>>> {
         answer(async {
             access::allowed(ctx)?;
@@ -133,8 +133,8 @@ impl FiguresQuery {
     async fn active_users(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "The first day.")] from: Date,
-        #[graphql(desc = "The last day.")] to: Date,
+        #[graphql(desc = "The first day, within `analytics.keep_days`.")] from: Date,
+        #[graphql(desc = "The last day, included; today or before.")] to: Date,
         #[graphql(desc = "What counts as active.", default_with = "Activity::CheckIn")] activity: Activity,
         #[graphql(
             name = "match",
@@ -163,7 +163,8 @@ impl FiguresQuery {
     async fn retention(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "The day on which all of them were active.")] cohort: Date,
+        #[graphql(desc = "The day on which all of them were active, within `analytics.keep_days`.")]
+        cohort: Date,
         #[graphql(desc = "How many days later to look, each 0 to 366, up to 100 of them.")] days: Vec<i32>,
         #[graphql(desc = "What counts as active.", default_with = "Activity::CheckIn")] activity: Activity,
     ) -> Option<async_graphql::Result<Retention>> {
@@ -185,8 +186,8 @@ impl FiguresQuery {
     async fn retention_table(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "The first cohort.")] from: Date,
-        #[graphql(desc = "The last cohort.")] to: Date,
+        #[graphql(desc = "The day of the first cohort, within `analytics.keep_days`.")] from: Date,
+        #[graphql(desc = "The day of the last cohort, included; today or before.")] to: Date,
         #[graphql(desc = "How many days later to look, each 0 to 366, up to 100 of them.")] days: Vec<i32>,
         #[graphql(desc = "What counts as active.", default_with = "Activity::CheckIn")] activity: Activity,
     ) -> Option<async_graphql::Result<Vec<Retention>>> {

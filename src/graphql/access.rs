@@ -16,9 +16,9 @@ use crate::leaderboard::Board;
 pub enum Role {
     /// Nobody is signed in.
     Anonymous,
-    /// Acts for itself.
+    /// A person: acts for itself.
     User,
-    /// Reads figures.
+    /// As USER, and reads figures.
     Analyst,
     /// A backend, never a browser: acts for anybody.
     Service,

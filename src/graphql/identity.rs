@@ -21,13 +21,13 @@ pub struct Viewer {
 /// The business day in force.
 #[derive(Debug, SimpleObject)]
 pub struct BusinessDay {
-    /// Its date.
+    /// Its calendar date.
     date: Date,
     /// The business time zone, an IANA name.
     time_zone: String,
-    /// When it began.
+    /// When it began, inclusive: at `day.starts_at` by the zone's clock.
     starts_at: DateTime<Utc>,
-    /// When it ends and the next one begins.
+    /// When it ends and the next one begins, exclusive. Not always 24 hours later: clocks change.
     ends_at: DateTime<Utc>,
 }
 

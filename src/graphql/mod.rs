@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_graphql::dataloader::DataLoader;
-use async_graphql::{Context, MergedObject, MergedSubscription, SDLExportOptions, Schema};
+use async_graphql::{Context, ID, MergedObject, MergedSubscription, SDLExportOptions, Schema, SchemaBuilder};
 use chrono::{DateTime, Utc};
 
 pub use api::Api;
@@ -65,7 +65,7 @@ pub type TallyboardSchema = Schema<Query, Mutation, Subscription>;
 /// The API over an app, ready to be executed.
 pub fn api(app: Arc<App>, persisted: Persisted) -> Api {
     let settings = app.settings.graphql.clone();
-    let mut schema = Schema::build(Query::default(), Mutation::default(), Subscription::default())
+    let mut schema = builder()
         .data(DataLoader::new(ProfileLoader(app.profiles.clone()), tokio::spawn).delay(Duration::ZERO))
         .data(Arc::new(DataLoader::new(
             PlaceLoader(app.boards.clone(), app.clock.clone()),
@@ -80,10 +80,20 @@ pub fn api(app: Arc<App>, persisted: Persisted) -> Api {
     Api::new(schema.finish(), persisted, settings)
 }
 
+/// The schema to be, with words for the scalars that come without useful ones.
+fn builder() -> SchemaBuilder<Query, Mutation, Subscription> {
+    Schema::build(Query::default(), Mutation::default(), Subscription::default())
+        .override_output_type_description::<DateTime<Utc>>(
+            "An instant in UTC as RFC 3339 writes it, such as `2026-11-30T08:00:00+00:00`.",
+        )
+        .override_output_type_description::<ID>(
+            "A name as text, compared byte by byte: of a user, a room or a session as the host application has it, or of a board.",
+        )
+}
+
 /// The schema's text in the schema definition language.
 pub fn sdl() -> String {
-    let schema = Schema::build(Query::default(), Mutation::default(), Subscription::default()).finish();
-    schema.sdl_with_options(
+    builder().finish().sdl_with_options(
         SDLExportOptions::new()
             .prefer_single_line_descriptions()
             .use_space_ident()

@@ -29,6 +29,8 @@ impl From<NaiveDate> for Date {
     }
 }
 
+/// A calendar date in the business time zone, `YYYY-MM-DD`, such as `2026-11-30`, from 1900-01-01 to 2199-12-31. One that
+/// the calendar does not have is refused as BAD_USER_INPUT.
 #[Scalar]
 impl ScalarType for Date {
     fn parse(value: Value) -> InputValueResult<Self> {
@@ -66,6 +68,7 @@ impl From<Month> for CalendarMonth {
     }
 }
 
+/// A calendar month in the business time zone, `YYYY-MM`, such as `2026-11`, from 1900-01 to 2199-12.
 #[Scalar(name = "Month")]
 impl ScalarType for CalendarMonth {
     fn parse(value: Value) -> InputValueResult<Self> {
@@ -103,6 +106,7 @@ impl From<i64> for SafeInt {
     }
 }
 
+/// A whole number within 2^53 - 1 = 9007199254740991 either way, so that every JSON client reads it exactly. A JSON number.
 #[Scalar]
 impl ScalarType for SafeInt {
     fn parse(value: Value) -> InputValueResult<Self> {

@@ -125,9 +125,12 @@ impl BoardQuery {
     async fn leaderboard(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "The board's id.")] board: ID,
+        #[graphql(desc = "The id of the board.")] board: ID,
         #[graphql(desc = "Which span; left out: the board's first period.")] span: Option<BoardSpan>,
-        #[graphql(desc = "A date of the wanted period; left out: today.")] on: Option<Date>,
+        #[graphql(
+            desc = "A date of the wanted period, today or before; left out: today. Not with `lastDays` or `heat`."
+        )]
+        on: Option<Date>,
     ) -> Option<async_graphql::Result<Leaderboard>> {
         answer(async {
             access::allowed(ctx)?;
@@ -143,10 +146,13 @@ impl BoardQuery {
     async fn rank(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "The board's id.")] board: ID,
+        #[graphql(desc = "The id of the board.")] board: ID,
         #[graphql(desc = "Who; left out: the viewer.")] user_id: Option<ID>,
         #[graphql(desc = "Which span; left out: the board's first period.")] span: Option<BoardSpan>,
-        #[graphql(desc = "A date of the wanted period; left out: today.")] on: Option<Date>,
+        #[graphql(
+            desc = "A date of the wanted period, today or before; left out: today. Not with `lastDays` or `heat`."
+        )]
+        on: Option<Date>,
     ) -> Option<async_graphql::Result<StandingShown>> {
         answer_optional(async {
             access::allowed(ctx)?;
@@ -180,7 +186,7 @@ impl BoardMutation {
     async fn submit_score(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "The score.")] input: SubmitScoreInput,
+        #[graphql(desc = "The score, and whose it is.")] input: SubmitScoreInput,
     ) -> Option<async_graphql::Result<SubmitScorePayload>> {
         answer(async {
             let Ok(board) = self::board(ctx, &input.board) else {
@@ -250,8 +256,8 @@ impl BoardMutation {
     async fn remove_from_board(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "The board's id.")] board: ID,
-        #[graphql(desc = "Who.")] user_id: ID,
+        #[graphql(desc = "The id of the board.")] board: ID,
+        #[graphql(desc = "Who is taken off.")] user_id: ID,
     ) -> Option<async_graphql::Result<RemovePayload>> {
         answer(async {
             access::allowed(ctx)?;
@@ -285,7 +291,7 @@ impl BoardSubscription {
     async fn leaderboard_changed(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "The board's id.")] board: ID,
+        #[graphql(desc = "The id of the board.")] board: ID,
         #[graphql(desc = "Which span; left out: the board's first period.")] span: Option<BoardSpan>,
         #[graphql(desc = "How many of the best, 0 to 500.", default = 10)] first: i32,
     ) -> async_graphql::Result<impl Stream<Item = LeaderboardUpdate> + use<>> {
@@ -301,7 +307,7 @@ impl BoardSubscription {
     async fn rank_changed(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "The board's id.")] board: ID,
+        #[graphql(desc = "The id of the board.")] board: ID,
         #[graphql(desc = "Who; left out: the viewer.")] user_id: Option<ID>,
         #[graphql(desc = "Which span; left out: the board's first period.")] span: Option<BoardSpan>,
     ) -> async_graphql::Result<impl Stream<Item = RankUpdate> + use<>> {

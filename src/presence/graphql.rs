@@ -34,7 +34,7 @@ impl HeartbeatPayload {
         counted(ctx, self.room.as_ref(), self.now).await
     }
 
-    /// Beat again within this many seconds to stay online: a third of the window.
+    /// Beat again within this many seconds to stay online: a third of `presence.window_seconds`.
     async fn next_within_seconds(&self, ctx: &Context<'_>) -> i32 {
         ctx.app().presence.next_within_seconds()
     }
@@ -74,9 +74,9 @@ async fn counted(
 /// Whether a user is online.
 #[derive(Debug, Clone, SimpleObject)]
 pub struct Presence {
-    /// Who.
+    /// Who it is about.
     user: User,
-    /// Whether the user was seen within the window.
+    /// Whether the user was seen within `presence.window_seconds`.
     online: bool,
     /// When the user was seen last; null for who is not online.
     last_seen: Option<DateTime<Utc>>,
@@ -100,7 +100,7 @@ pub struct PresenceConnection {
 pub struct PresenceEdge {
     /// Names the row's position: when the user was seen, and the user.
     cursor: String,
-    /// The row.
+    /// Who is online, and since when seen.
     node: Presence,
 }
 
@@ -178,8 +178,8 @@ pub struct PresenceQuery;
 
 #[Object]
 impl PresenceQuery {
-    /// How many users are online: seen within the window. Each counts once, on however many devices. For anybody,
-    /// unless `auth.public_reads` is off.
+    /// How many users are online: seen within `presence.window_seconds`. Each counts once, on however many devices. For
+    /// anybody, unless `auth.public_reads` is off.
     #[graphql(directive = allowed::apply(Askers::Readers))]
     async fn online_count(
         &self,
@@ -233,7 +233,7 @@ impl PresenceQuery {
     async fn presence(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "Who, up to 500.")] user_ids: Vec<ID>,
+        #[graphql(desc = "Whom to look for, up to 500 users.")] user_ids: Vec<ID>,
         #[graphql(desc = "In this room; left out: on the whole site.")] room: Option<ID>,
     ) -> Option<async_graphql::Result<Vec<Presence>>> {
         answer(async {
@@ -261,15 +261,20 @@ pub struct PresenceMutation;
 
 #[Object]
 impl PresenceMutation {
-    /// Say that a user is here now, by the server's clock. A user is in a bounded number of rooms, and has a bounded
-    /// number of sessions; beyond that the session that was silent longest is forgotten. For the user, and for SERVICE.
+    /// Say that a user is here now, by the server's clock. A user is in at most `presence.max_rooms_per_user` rooms:
+    /// beyond that it is refused. Of more than `presence.max_sessions_per_user` sessions the one that was silent longest
+    /// is forgotten; where each is the only one in its room, it is refused. For the user, and for SERVICE.
     #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn heartbeat(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "In this room; left out: on the site, in no room.")] room: Option<ID>,
         #[graphql(
-            desc = "Names the tab or device, so that it can leave alone; left out: one without a name. A user counts once."
+            desc = "In this room, named in 1 to 128 printable ASCII characters without a space; left out: on the site, in no room."
+        )]
+        room: Option<ID>,
+        #[graphql(
+            desc = "Names the tab or device, in 1 to 128 printable ASCII characters without a space, so that it can leave alone; \
+                    left out: one without a name. A user counts once."
         )]
         session: Option<ID>,
         #[graphql(desc = "Who; left out: the viewer. Another only for SERVICE.")] user_id: Option<ID>,
@@ -287,8 +292,8 @@ impl PresenceMutation {
         .await
     }
 
-    /// Say that a session has ended. The user stays online as long as another session was seen within the window. For
-    /// the user, and for SERVICE.
+    /// Say that a session has ended. The user stays online as long as another session was seen within
+    /// `presence.window_seconds`. For the user, and for SERVICE.
     #[graphql(directive = allowed::apply(Askers::Owner))]
     async fn leave(
         &self,

@@ -28,9 +28,9 @@ pub const EVERY_SECOND: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, SimpleObject)]
 #[graphql(directive = shared::apply(None))]
 pub struct OnlineCount {
-    /// In which room; null: on the whole site.
+    /// In which room they are; null: on the whole site.
     room: Option<ID>,
-    /// How many.
+    /// How many they are, each user once.
     count: SafeInt,
     /// When this was first found.
     at: DateTime<Utc>,

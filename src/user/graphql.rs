@@ -28,17 +28,17 @@ impl From<&UserId> for User {
 /// Somebody who checks in, scores or is seen.
 #[Object(directive = shared::apply(None))]
 impl User {
-    /// The host application's own opaque id.
+    /// The host application's own opaque id: 1 to 128 printable ASCII characters without a space.
     async fn id(&self) -> ID {
         ID(self.id.as_str().to_owned())
     }
 
-    /// What to call the user; null if the host application has not said.
+    /// What to call the user, 1 to 100 characters; null if the host application has not said.
     async fn name(&self, ctx: &Context<'_>) -> Option<async_graphql::Result<String>> {
         answer_optional(async { Ok(self.profile(ctx).await?.name) }).await
     }
 
-    /// Where a picture is; null if the host application has not said.
+    /// Where a picture is, an http or https address; null if the host application has not said.
     async fn avatar_url(&self, ctx: &Context<'_>) -> Option<async_graphql::Result<String>> {
         answer_optional(async { Ok(self.profile(ctx).await?.avatar_url) }).await
     }
@@ -101,7 +101,8 @@ impl UserQuery {
     async fn user(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "The host application's id.")] id: ID,
+        #[graphql(desc = "The host application's id: 1 to 128 printable ASCII characters without a space.")]
+        id: ID,
     ) -> Option<async_graphql::Result<User>> {
         answer_optional(async {
             access::allowed(ctx)?;
@@ -128,7 +129,7 @@ impl UserMutation {
     async fn set_profile(
         &self,
         ctx: &Context<'_>,
-        #[graphql(desc = "The profile.")] input: ProfileInput,
+        #[graphql(desc = "Whose profile, and what changes in it.")] input: ProfileInput,
     ) -> Option<async_graphql::Result<User>> {
         answer(async {
             let user = access::profiling(ctx, input.user_id)?;

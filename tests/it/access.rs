@@ -214,7 +214,7 @@ async fn outcome(
 }
 
 /// For each field of the roots the rule that it declares, and its description on one line.
-fn declared() -> BTreeMap<String, (Option<String>, String)> {
+pub fn declared() -> BTreeMap<String, (Option<String>, String)> {
     let mut fields = BTreeMap::new();
     for definition in parse_schema(tallyboard::graphql::sdl()).unwrap().definitions {
         let TypeSystemDefinition::Type(ty) = definition else {

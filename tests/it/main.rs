@@ -12,6 +12,7 @@ mod checkin_keep;
 mod checkin_model;
 mod clients;
 mod crowds;
+mod documentation;
 mod door;
 mod edges;
 mod failures;

@@ -6,8 +6,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
-use tallyboard::config::{Overrides, Settings};
-
 use crate::harness::*;
 
 const BOARD: &str = "[[board]]\nid = \"points\"\nperiods = [\"ALL_TIME\"]\nmax_points = 1_000_000\n";
@@ -617,38 +615,8 @@ fn config_check_prints_how_each_board_is_kept() {
 }
 
 #[test]
-fn the_example_shows_every_default_and_the_demo_is_good() {
+fn the_example_and_the_demo_are_good() {
     let example = root().join("docs/tallyboard.example.toml");
-    let mut settings = Settings::load(Some(&example), &Overrides::default()).unwrap();
-    let [board] = &settings.board[..] else {
-        panic!("one example of a board")
-    };
-    let named = tallyboard::config::Board {
-        id: "points".into(),
-        title: "Points".into(),
-        ..Default::default()
-    };
-    assert_eq!(*board, named);
-    assert_eq!(settings.checkin.milestone.len(), 1, "one example of a milestone");
-    settings.board.clear();
-    settings.checkin.milestone.clear();
-    assert_eq!(settings, Settings::default());
-
-    // And it shows all: what the defaults hold and the example does not would be missing here.
-    let text = fs::read_to_string(&example).unwrap();
-    let shown = |key: &str| {
-        text.lines()
-            .any(|line| line.trim_start().starts_with(&format!("{key} =")))
-    };
-    let all = serde_json::to_value(Settings::default()).unwrap();
-    for (section, keys) in all.as_object().unwrap() {
-        for key in keys.as_object().into_iter().flat_map(|keys| keys.keys()) {
-            assert!(
-                key == "milestone" || shown(key),
-                "{section}.{key} is not in the example"
-            );
-        }
-    }
     for file in [example, root().join("demo/tallyboard.toml")] {
         let checked = run(tallyboard(&["config", "check", "--config"]).arg(&file));
         assert_eq!(

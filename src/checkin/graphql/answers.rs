@@ -20,20 +20,20 @@ use crate::user::graphql::User;
 /// One user's month.
 #[derive(Debug, SimpleObject)]
 pub struct Calendar {
-    /// Whose.
+    /// Whose month it is.
     user: User,
-    /// Which month.
+    /// Which month it is.
     month: CalendarMonth,
     /// Its days in order; a date that the time zone skipped is left out.
     days: Vec<CalendarDay>,
-    /// How many of them have a check-in.
+    /// How many of them have a check-in, made-up ones included: 0 to 31.
     checked_in_days: i32,
 }
 
 /// One day of a calendar.
 #[derive(Debug, SimpleObject)]
 pub struct CalendarDay {
-    /// Which.
+    /// Which day it is.
     date: Date,
     /// What is known of it.
     state: DayState,
@@ -41,7 +41,7 @@ pub struct CalendarDay {
     can_make_up: bool,
 }
 
-/// One check-in.
+/// One check-in of a user.
 #[derive(Debug, SimpleObject)]
 pub struct CheckIn {
     /// The day it counts for.
@@ -55,9 +55,9 @@ pub struct CheckIn {
 pub struct Streak {
     /// Days in a row up to today, or up to yesterday while today is open; of a past day, up to that day.
     current: i32,
-    /// The longest ever; of a past day, by then.
+    /// The longest ever, in days; of a past day, by then.
     longest: i32,
-    /// Check-ins ever; of a past day, by then.
+    /// How many days ever have a check-in; of a past day, by then.
     total: i32,
     /// Whether `current` and `longest` are exact. False only of a past day (`on`): then they are at least so much, and days
     /// before the kept years, which nobody knows any more, may make them more.
@@ -77,18 +77,18 @@ pub struct Streak {
 /// Points and make-up cards that were earned.
 #[derive(Debug, SimpleObject)]
 pub struct Reward {
-    /// Points.
+    /// How many points, 0 or more; they went to the wallet.
     points: SafeInt,
-    /// Make-up cards.
+    /// How many make-up cards, 0 or more; they went to the wallet.
     make_up_cards: i32,
 }
 
 /// What a user holds.
 #[derive(Debug, SimpleObject)]
 pub struct Wallet {
-    /// Points.
+    /// How many points, 0 or more.
     points: SafeInt,
-    /// Make-up cards.
+    /// How many make-up cards, 0 to 1,000,000; each makes up one missed day.
     make_up_cards: i32,
 }
 

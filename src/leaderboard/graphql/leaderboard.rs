@@ -123,7 +123,7 @@ impl Leaderboard {
         ID(format!("{}/{}", self.board.id, self.span.key()))
     }
 
-    /// The board.
+    /// The board, as configured.
     async fn board(&self) -> BoardShown {
         BoardShown(self.board.clone())
     }
@@ -138,7 +138,7 @@ impl Leaderboard {
         self.span.key()
     }
 
-    /// When the span began; null for ALL_TIME and heat.
+    /// When the span began, inclusive; null for ALL_TIME and heat.
     async fn starts_at(&self) -> Option<DateTime<Utc>> {
         self.span.bounds().0
     }
@@ -187,7 +187,7 @@ impl Leaderboard {
         self.top.version.sum().into()
     }
 
-    /// The best.
+    /// The best of the board, best first.
     #[graphql(complexity = "cost::of_list(first, child_complexity)")]
     async fn top(
         &self,
@@ -219,11 +219,14 @@ impl Leaderboard {
         ctx: &Context<'_>,
         #[graphql(desc = "The first so many, 0 to 500; 50 if neither this nor `last` is given.")]
         first: Option<i32>,
-        #[graphql(desc = "Only behind this cursor.")] after: Option<String>,
+        #[graphql(desc = "Only behind this cursor of an earlier answer.")] after: Option<String>,
         #[graphql(desc = "The last so many, 0 to 500; not together with `first`.")] last: Option<i32>,
-        #[graphql(desc = "Only before this cursor.")] before: Option<String>,
-        #[graphql(desc = "Only who has so many points at least.")] min_points: Option<SafeInt>,
-        #[graphql(desc = "Only who has so many points at most.")] max_points: Option<SafeInt>,
+        #[graphql(desc = "Only before this cursor of an earlier answer.")] before: Option<String>,
+        #[graphql(desc = "Only who has so many points at least; left out: no such bound.")]
+        min_points: Option<SafeInt>,
+        #[graphql(desc = "Only who has so many points at most; left out: no such bound.")] max_points: Option<
+            SafeInt,
+        >,
     ) -> Option<async_graphql::Result<StandingConnection>> {
         answer(async {
             let many = match (first, last) {

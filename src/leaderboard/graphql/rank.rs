@@ -47,7 +47,7 @@ pub struct RankUpdate {
     points_to_above: Option<SafeInt>,
     /// Up to 3 that went past since the update before, the best first; empty in a full state.
     overtaken_by: Vec<StandingShown>,
-    /// How many went past since the update before.
+    /// How many went past since the update before; 0 in a full state.
     overtaken_count: i32,
 }
 

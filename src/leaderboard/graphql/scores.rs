@@ -15,12 +15,12 @@ use crate::graphql::scalars::SafeInt;
 use crate::graphql::{AppContext, access};
 use crate::keyspace::{Operation, Unavailable};
 
-/// One score.
+/// One score for one user.
 #[derive(Debug, Clone, InputObject)]
 pub struct SubmitScoreInput {
-    /// The board's id.
+    /// The id of the board.
     pub board: ID,
-    /// The points; for INCREMENT those to add.
+    /// The points; for INCREMENT those to add, negative ones too. The board's `maxPoints` bounds what comes out.
     pub points: SafeInt,
     /// Who; left out: the viewer. Another only for SERVICE.
     pub user_id: Option<ID>,
@@ -177,7 +177,7 @@ pub enum ScoreOutcome {
 #[derive(SimpleObject)]
 #[graphql(complex)]
 pub struct PeriodStanding {
-    /// The period.
+    /// Which calendar period it is.
     period: BoardPeriod,
     /// Names the period: `2026-11-30`, `2026-W49`, `2026-11`, `all`.
     period_key: String,
@@ -235,9 +235,9 @@ impl PeriodStanding {
 /// Why a score was refused.
 #[derive(Debug, SimpleObject)]
 pub struct Rejection {
-    /// For programs.
+    /// The reason as programs read it.
     code: RejectionCode,
-    /// For people.
+    /// The reason as people read it; its words may change.
     message: String,
 }
 

@@ -12,11 +12,11 @@ use crate::graphql::shared::shared;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[graphql(remote = "crate::day::Period")]
 pub enum BoardPeriod {
-    /// One business day.
+    /// One business day, such as `2026-11-30`.
     Day,
-    /// One ISO week, from Monday.
+    /// One ISO week, from Monday, such as `2026-W49`.
     Week,
-    /// One calendar month.
+    /// One calendar month, such as `2026-11`.
     Month,
     /// From the beginning, for ever.
     AllTime,
@@ -27,7 +27,7 @@ pub enum BoardPeriod {
 pub enum BoardSpan {
     /// A calendar period.
     Period(BoardPeriod),
-    /// The last so many days, today included; one of the board's `windows`.
+    /// The last so many days, today included: one of the board's `windows`, which lie within 1 to 366.
     LastDays(i32),
     /// What is hot now, if `true`; for boards with a half-life.
     Heat(bool),
@@ -39,12 +39,12 @@ pub struct BoardShown(pub Arc<Board>);
 /// A board, as configured.
 #[Object(name = "Board", directive = shared::apply(None))]
 impl BoardShown {
-    /// Names the board; never changes.
+    /// Names the board, in 1 to 64 characters of `a-z`, `0-9`, `_` and `-`; never changes.
     async fn id(&self) -> ID {
         ID(self.0.id.to_string())
     }
 
-    /// What people read.
+    /// What people read; the id, if none is configured.
     async fn title(&self) -> &str {
         &self.0.title
     }
@@ -74,12 +74,12 @@ impl BoardShown {
         self.0.plans.iter().map(|plan| plan.period.into()).collect()
     }
 
-    /// The rolling windows that the board keeps, in days.
+    /// The rolling windows that the board keeps, each in days, 1 to 366; today is the last of them.
     async fn windows(&self) -> Vec<i32> {
         self.0.windows.iter().map(|&days| int(days)).collect()
     }
 
-    /// Points lie within this, both ways.
+    /// Points lie within this, both ways; a score that would lead beyond is rejected whole.
     async fn max_points(&self) -> SafeInt {
         SafeInt::from(self.0.max_points)
     }

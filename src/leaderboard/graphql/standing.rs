@@ -76,7 +76,7 @@ impl StandingShown {
 /// Someone's place on a board.
 #[Object(name = "Standing", directive = shared::apply(None))]
 impl StandingShown {
-    /// Who.
+    /// Who stands there.
     async fn user(&self) -> User {
         User::from(&self.standing.user)
     }
@@ -104,7 +104,7 @@ impl StandingShown {
         self.standing.reached_at
     }
 
-    /// 100 times the share of participants ranked at or below; the best is 100.
+    /// 100 times the share of participants ranked at or below: above 0, and 100 for the best.
     async fn percentile(&self) -> f64 {
         ranking::percentile(
             &self.standing.ahead,
@@ -134,7 +134,7 @@ pub struct StandingConnection {
 pub struct StandingEdge {
     /// Names the row's position: the score and the user, so that what moves elsewhere does not move it.
     cursor: String,
-    /// The row.
+    /// Who stands there, and how.
     node: StandingShown,
 }
 

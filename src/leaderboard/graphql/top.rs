@@ -38,11 +38,11 @@ pub struct LeaderboardUpdate {
 #[derive(Debug, SimpleObject)]
 #[graphql(directive = shared::apply(None))]
 pub struct RankMove {
-    /// Who.
+    /// Who has moved.
     user: User,
-    /// The place before; null: outside the top.
+    /// The place before, from 1; null: outside the top.
     from: Option<SafeInt>,
-    /// The place after; null: outside the top.
+    /// The place after, from 1; null: outside the top.
     to: Option<SafeInt>,
 }
 
