@@ -263,6 +263,22 @@ fn a_configuration_that_cannot_work_is_refused_with_its_place_and_what_would_be_
         "[redis]\nurl = \"redis://a:1,redis://b:1\"\n",
         &["redis.url: several nodes (Redis Cluster) are not supported yet; name one"],
     );
+    check(
+        "[server]\nbase_path = \"tally/\"\n",
+        &["server.base_path: \"tally/\" is no path; \"/\" or \"/tally\" would be"],
+    );
+    check(
+        "[server]\nmetrics_listen = \"9090\"\n",
+        &["server.metrics_listen: \"9090\" is no address and port; 127.0.0.1:9090 would be"],
+    );
+    check(
+        "[server]\ntrusted_proxies = [\"10.0.0.0/33\"]\n",
+        &["server.trusted_proxies: \"10.0.0.0/33\" is no network"],
+    );
+    check(
+        "[server]\ncors_origins = [\"app.example\"]\n",
+        &["server.cors_origins: \"app.example\" is no origin; https://app.example would be"],
+    );
     check("[[board]]\n", &["board.id"]);
     check(
         "[presence]\nmode = \"count\"\nwindow_seconds = 90\n",
