@@ -308,7 +308,7 @@ impl GraphQl {
         for (key, value, low, high) in [
             ("graphql.max_body_bytes", self.max_body_bytes, 1_024, 64 << 20),
             ("graphql.max_batch", self.max_batch, 1, 1_000),
-            ("graphql.max_tokens", self.max_tokens, 100, 1_000_000),
+            ("graphql.max_tokens", self.max_tokens, 100, 20_000),
             ("graphql.max_depth", self.max_depth, 2, 100),
             ("graphql.max_fields", self.max_fields, 10, 100_000),
             ("graphql.max_aliases", self.max_aliases, 0, 100_000),

@@ -94,6 +94,24 @@ impl From<Unavailable> for Error {
     }
 }
 
+/// A message that repeats what was sent repeats no more of it than anybody reads.
+pub fn in_short(message: String) -> String {
+    const MOST: usize = 400;
+    match beginning(&message, MOST) {
+        whole if whole.len() == message.len() => message,
+        short => format!("{short}…"),
+    }
+}
+
+/// As much of a text as fits `most` bytes.
+pub fn beginning(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 impl From<Error> for async_graphql::Error {
     fn from(error: Error) -> async_graphql::Error {
         use async_graphql::ErrorExtensions;
@@ -124,7 +142,7 @@ impl From<Error> for async_graphql::Error {
                 )
             }
         };
-        async_graphql::Error::new(message).extend_with(|_, extensions| {
+        async_graphql::Error::new(in_short(message)).extend_with(|_, extensions| {
             extensions.set("code", code);
             if let Some(seconds) = wait {
                 extensions.set("retryAfter", seconds);

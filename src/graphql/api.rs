@@ -17,7 +17,7 @@ use super::document::{Amount, chosen};
 use super::persisted::Persisted;
 use super::{TallyboardSchema, defaults, root, tokens};
 use crate::config;
-use crate::error::Error;
+use crate::error::{Error, in_short};
 use crate::rate::{Allowance, Cost};
 
 /// The API, ready to be executed; clones share it.
@@ -51,21 +51,29 @@ impl Api {
     }
 
     /// Whether a request is one that is served, as far as its text tells; a document that it only names is put into it.
-    /// Whatever is executed has been here, and may have been before.
+    /// Whatever is executed has been here, and may have been before: nothing of a request is looked at earlier, least of all
+    /// parsed.
     pub fn admit(&self, request: &mut Request) -> ServerResult<()> {
-        self.persisted.fill_in(request).map_err(Error::of_request)?;
-        match tokens::are_at_most(self.limits.max_tokens, &request.query) {
-            true => Ok(()),
-            false => Err(too_much("tokens", self.limits.max_tokens)),
+        if request.operation_name.as_deref() == Some("") {
+            request.operation_name = None;
         }
+        let named = self.persisted.fill_in(request).map_err(Error::of_request)?;
+        if !tokens::are_at_most(self.limits.max_tokens, &request.query) {
+            return Err(too_much("tokens", self.limits.max_tokens));
+        }
+        self.weigh(request)?;
+        if let (Some(hash), Ok(_)) = (named, request.parsed_query()) {
+            self.persisted.remember(hash, &request.query);
+        }
+        Ok(())
     }
 
     /// What is done with every request before it is executed: what it is, and whether it is served. Whoever sends it pays
     /// for it, also for what is then refused.
     fn prepare(&self, request: &mut Request, allowance: Option<&Allowance>) -> (Kind, ServerResult<()>) {
-        let weighed = self.admit(request).and_then(|()| self.weigh(request));
+        let admitted = self.admit(request);
         let name = request.operation_name.clone();
-        let (kind, cost) = match weighed.is_ok().then(|| request.parsed_query()) {
+        let (kind, cost) = match admitted.is_ok().then(|| request.parsed_query()) {
             Some(Ok(document)) => {
                 let operation = chosen(document, name.as_deref());
                 (
@@ -76,7 +84,7 @@ impl Api {
             Some(Err(_)) | None => (Kind::of(None), Cost::Operation),
         };
         let paid = allowance.map_or(Ok(()), |allowance| allowance.spend(cost));
-        let served = paid.map_err(Error::of_request).and(weighed);
+        let served = paid.map_err(Error::of_request).and(admitted);
         (kind, served.and_then(|()| defaults::fill_in(request)))
     }
 
@@ -84,6 +92,9 @@ impl Api {
     fn weigh(&self, request: &mut Request) -> ServerResult<()> {
         if let Ok(document) = request.parsed_query() {
             let amount = Amount::of(document);
+            if amount.bottomless {
+                return Err(ServerError::new("the document is nested too deeply", None));
+            }
             for (what, asked, most) in [
                 ("fields", amount.fields, self.limits.max_fields),
                 ("aliases", amount.aliases, self.limits.max_aliases),
@@ -181,6 +192,7 @@ fn coded(mut response: Response) -> Response {
 }
 
 fn code(error: &mut ServerError) {
+    error.message = in_short(std::mem::take(&mut error.message));
     let extensions = error.extensions.get_or_insert_default();
     if extensions.get("code").is_none() {
         extensions.set("code", "BAD_USER_INPUT");

@@ -18,6 +18,10 @@ pub fn chosen<'d>(document: &'d ExecutableDocument, name: Option<&str>) -> Optio
     chosen.map(|(_, operation)| &operation.node)
 }
 
+/// The deepest that fields and spreads of fragments may be nested in each other. Whoever walks a document goes as deep,
+/// and only so deep can a stack.
+const DEEPEST: usize = 200;
+
 /// How much a document asks, fragments counted as often as they are spread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
@@ -29,21 +33,28 @@ pub struct Amount {
     pub directives: usize,
     /// Questions about the schema.
     pub introspection: usize,
+    /// Whether something is nested too deeply to walk through, in a fragment that nobody spreads either.
+    pub bottomless: bool,
+    depth: usize,
 }
 
 impl Amount {
     /// Of a document with all its operations. Takes time for what is written, not for what that spreads to.
     pub fn of(document: &ExecutableDocument) -> Amount {
-        let mut known = HashMap::new();
+        let mut walk = Walk {
+            document,
+            known: HashMap::new(),
+        };
         let mut all = Amount::default();
         for (_, operation) in document.operations.iter() {
             let operation = &operation.node;
             let variables = operation.variable_definitions.iter();
-            all.directives += operation.directives.len();
-            all.directives += variables
-                .map(|variable| variable.node.directives.len())
-                .sum::<usize>();
-            all.add(of_set(&operation.selection_set.node, document, &mut known));
+            all.add_directives(operation.directives.len());
+            variables.for_each(|variable| all.add_directives(variable.node.directives.len()));
+            all.add(walk.set(&operation.selection_set.node, DEEPEST));
+        }
+        for name in document.fragments.keys() {
+            all.bottomless |= walk.fragment(name, DEEPEST).bottomless;
         }
         all
     }
@@ -53,55 +64,72 @@ impl Amount {
         self.aliases = self.aliases.saturating_add(other.aliases);
         self.directives = self.directives.saturating_add(other.directives);
         self.introspection = self.introspection.saturating_add(other.introspection);
+        self.bottomless |= other.bottomless;
+        self.depth = self.depth.max(other.depth);
+    }
+
+    fn add_directives(&mut self, many: usize) {
+        self.directives = self.directives.saturating_add(many);
     }
 }
 
-/// `known` are the amounts of the fragments that were seen; of one within itself, which validation refuses, nothing.
-fn of_set<'d>(
-    set: &'d SelectionSet,
+struct Walk<'d> {
     document: &'d ExecutableDocument,
-    known: &mut HashMap<&'d Name, Amount>,
-) -> Amount {
-    let mut all = Amount::default();
-    for item in &set.items {
-        all.fields = all.fields.saturating_add(1);
-        match &item.node {
-            Selection::Field(field) => {
-                all.aliases += usize::from(field.node.alias.is_some());
-                all.directives += field.node.directives.len();
-                all.introspection +=
-                    usize::from(matches!(field.node.name.node.as_str(), "__schema" | "__type"));
-                all.add(of_set(&field.node.selection_set.node, document, known));
+    /// The amounts of the fragments that were seen; of one within itself, which validation refuses, nothing.
+    known: HashMap<&'d Name, Amount>,
+}
+
+impl<'d> Walk<'d> {
+    /// Of a selection set, going down at most `left` levels.
+    fn set(&mut self, set: &'d SelectionSet, left: usize) -> Amount {
+        let mut all = Amount::default();
+        let Some(left) = left.checked_sub(1) else {
+            all.bottomless = true;
+            return all;
+        };
+        for item in &set.items {
+            let mut one = Amount {
+                fields: 1,
+                ..Amount::default()
+            };
+            match &item.node {
+                Selection::Field(field) => {
+                    let field = &field.node;
+                    one.aliases = usize::from(field.alias.is_some());
+                    one.introspection =
+                        usize::from(matches!(field.name.node.as_str(), "__schema" | "__type"));
+                    one.add_directives(field.directives.len());
+                    one.add(self.set(&field.selection_set.node, left));
+                }
+                Selection::InlineFragment(inline) => {
+                    one.add_directives(inline.node.directives.len());
+                    one.add(self.set(&inline.node.selection_set.node, left));
+                }
+                Selection::FragmentSpread(spread) => {
+                    one.add_directives(spread.node.directives.len());
+                    one.add(self.fragment(&spread.node.fragment_name.node, left));
+                }
             }
-            Selection::InlineFragment(inline) => {
-                all.directives += inline.node.directives.len();
-                all.add(of_set(&inline.node.selection_set.node, document, known));
-            }
-            Selection::FragmentSpread(spread) => {
-                all.directives += spread.node.directives.len();
-                all.add(of_fragment(&spread.node.fragment_name.node, document, known));
-            }
+            all.add(one);
         }
+        all.depth += 1;
+        all.bottomless |= all.depth > DEEPEST;
+        all
     }
-    all
-}
 
-fn of_fragment<'d>(
-    name: &'d Name,
-    document: &'d ExecutableDocument,
-    known: &mut HashMap<&'d Name, Amount>,
-) -> Amount {
-    if let Some(&amount) = known.get(name) {
-        return amount;
+    fn fragment(&mut self, name: &'d Name, left: usize) -> Amount {
+        if let Some(&amount) = self.known.get(name) {
+            return amount;
+        }
+        let Some(fragment) = self.document.fragments.get(name) else {
+            return Amount::default();
+        };
+        self.known.insert(name, Amount::default());
+        let mut amount = self.set(&fragment.node.selection_set.node, left);
+        amount.add_directives(fragment.node.directives.len());
+        self.known.insert(name, amount);
+        amount
     }
-    let Some(fragment) = document.fragments.get(name) else {
-        return Amount::default();
-    };
-    known.insert(name, Amount::default());
-    let mut amount = of_set(&fragment.node.selection_set.node, document, known);
-    amount.directives += fragment.node.directives.len();
-    known.insert(name, amount);
-    amount
 }
 
 #[cfg(test)]
@@ -147,5 +175,38 @@ mod tests {
         assert!(chosen(&one, None).is_some() && chosen(&one, Some("A")).is_some());
         assert!(chosen(&one, Some("B")).is_none() && chosen(&two, None).is_none());
         assert!(chosen(&two, Some("B")).is_some());
+    }
+
+    #[test]
+    fn chains_of_fragments_end_somewhere_however_they_are_begun() {
+        let chain = |many: usize, spread: &str| {
+            let links = (0..many).map(|i| format!("fragment A{i} on Q {{ ...A{} }}", i + 1));
+            let links: String = links.collect();
+            let text = format!("{{ {spread} }} {links} fragment A{many} on Q {{ a }}");
+            Amount::of(&parse_query(text).unwrap()).bottomless
+        };
+        for spread in ["...A0", "a", "...A50 ...A0"] {
+            assert!(!chain(100, spread), "{spread}");
+            assert!(chain(DEEPEST + 1, spread), "{spread}");
+            assert!(chain(20_000, spread), "{spread}");
+        }
+    }
+
+    #[test]
+    fn what_doubles_adds_up_to_no_more_than_can_be_counted() {
+        let links = (0..70).map(|i| format!("fragment A{i} on Q {{ ...A{0} ...A{0} }}", i + 1));
+        let links: String = links.collect();
+        let text = format!("{{ ...A0 x: a @d ...A0 }} {links} fragment A70 on Q {{ x: __type @d }}");
+        let amount = Amount::of(&parse_query(text).unwrap());
+        let most = usize::MAX;
+        assert_eq!(
+            (
+                amount.fields,
+                amount.aliases,
+                amount.directives,
+                amount.introspection
+            ),
+            (most, most, most, most)
+        );
     }
 }

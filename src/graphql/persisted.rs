@@ -115,38 +115,51 @@ impl Persisted {
         })))
     }
 
-    /// Puts the document that a request names into it, remembers one that comes with its hash, and refuses one that is not
-    /// served.
-    pub fn fill_in(&self, request: &mut Request) -> Result<(), Error> {
+    /// Puts the document that a request names into it, as if it had come whole, and refuses one that is not served. Gives
+    /// the hash of one that is to be [remembered](Persisted::remember).
+    pub fn fill_in(&self, request: &mut Request) -> Result<Option<String>, Error> {
         let named = request.extensions.get("persistedQuery").map(named).transpose()?;
-        match (self.0.mode, named) {
-            (Mode::Off, None) | (Mode::Automatic, None) => Ok(()),
-            (Mode::Off, Some(_)) if !request.query.is_empty() => Ok(()),
-            (Mode::Off, Some(_)) => Err(Error::PersistedQueryNotFound),
-            (Mode::Automatic, Some(hash)) => self.recall(hash, request),
+        let new = match (self.0.mode, named) {
+            (Mode::Off | Mode::Automatic, None) => None,
+            (Mode::Off, Some(_)) if !request.query.is_empty() => None,
+            (Mode::Off, Some(_)) => return Err(Error::PersistedQueryNotFound),
+            (Mode::Automatic, Some(id)) => self.recall(&id, request)?,
             (Mode::Only, named) => {
                 let id = named.unwrap_or_else(|| hash_of(&request.query));
-                let listed = self.0.listed.get(&id);
+                let listed = self.listed(&id);
                 let listed = listed.filter(|text| request.query.is_empty() || *request.query == ***text);
                 request.query = listed.ok_or(NOT_LISTED)?.to_string();
-                Ok(())
+                None
             }
-        }
+        };
+        request.extensions.remove("persistedQuery");
+        Ok(new)
     }
 
-    fn recall(&self, hash: String, request: &mut Request) -> Result<(), Error> {
+    /// Remembers a document that came with its hash.
+    pub fn remember(&self, hash: String, text: &str) {
+        self.0.remembered.insert(hash, text.into());
+    }
+
+    fn listed(&self, id: &str) -> Option<&Arc<str>> {
+        let listed = &self.0.listed;
+        listed.get(id).or_else(|| listed.get(&id.to_ascii_lowercase()))
+    }
+
+    fn recall(&self, id: &str, request: &mut Request) -> Result<Option<String>, Error> {
+        let hash = id.to_ascii_lowercase();
         if request.query.is_empty() {
-            let listed = self.0.listed.get(&hash).cloned();
-            let known = listed.or_else(|| self.0.remembered.get(&hash));
+            let known = self.listed(id).cloned();
+            let known = known.or_else(|| self.0.remembered.get(&hash));
             request.query = known.ok_or(Error::PersistedQueryNotFound)?.to_string();
-        } else if hash_of(&request.query) == hash {
-            self.0.remembered.insert(hash, request.query.as_str().into());
-        } else {
-            return Err(Error::BadUserInput(
-                "persistedQuery.sha256Hash is not the SHA-256 of the query".into(),
-            ));
+            return Ok(None);
         }
-        Ok(())
+        match hash_of(&request.query) == hash {
+            true => Ok(Some(hash)),
+            false => Err(Error::BadUserInput(
+                "persistedQuery.sha256Hash is not the SHA-256 of the query".into(),
+            )),
+        }
     }
 }
 
@@ -158,7 +171,7 @@ fn named(extension: &Value) -> Result<String, Error> {
     let named: Named =
         async_graphql::from_value(extension.clone()).map_err(|error| wrong(error.to_string()))?;
     match named.version {
-        1 => Ok(named.sha256_hash.to_ascii_lowercase()),
+        1 => Ok(named.sha256_hash),
         other => Err(wrong(format!("there is no version {other}, only 1"))),
     }
 }

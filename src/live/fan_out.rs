@@ -4,6 +4,7 @@
 //! shard by shard, each shard by a task of its own, so that the cores share the work. Who cannot take a state, since it
 //! skipped one or its client does not keep up, is woken and catches up by itself, then waits here again.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use slab::Slab;
@@ -79,7 +80,11 @@ impl FanOut {
 }
 
 #[derive(Default)]
-struct Shard(Mutex<Lines>);
+struct Shard {
+    lines: Mutex<Lines>,
+    /// How many are listed: whoever looks for room need not wait for a walk through those that have none.
+    many: AtomicUsize,
+}
 
 #[derive(Default)]
 struct Lines {
@@ -134,6 +139,9 @@ impl Shard {
         mut line: Line,
         states: &watch::Receiver<Option<Published>>,
     ) -> Result<Option<Listed>, Line> {
+        if self.many.load(Ordering::Relaxed) >= SHARD {
+            return Err(line);
+        }
         let mut lines = self.lines();
         if lines.waiting.len() >= SHARD {
             return Err(line);
@@ -147,9 +155,11 @@ impl Shard {
             line.fall();
             return Ok(None);
         }
+        let place = lines.waiting.insert(line);
+        self.many.store(lines.waiting.len(), Ordering::Relaxed);
         Ok(Some(Listed {
-            place: lines.waiting.insert(line),
             shard: self.clone(),
+            place,
         }))
     }
 
@@ -184,7 +194,7 @@ impl Shard {
     }
 
     fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -196,6 +206,8 @@ struct Listed {
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        self.shard.lines().waiting.remove(self.place);
+        let mut lines = self.shard.lines();
+        lines.waiting.remove(self.place);
+        self.shard.many.store(lines.waiting.len(), Ordering::Relaxed);
     }
 }

@@ -134,7 +134,11 @@ impl Drop for Answering {
     }
 }
 
-fn is_subscription(request: &mut Request) -> bool {
+/// What is not served is answered at once, as what is no subscription.
+fn is_subscription(api: &Api, request: &mut Request) -> bool {
+    if api.admit(request).is_err() {
+        return false;
+    }
     let name = request.operation_name.clone();
     let document = request.parsed_query().ok();
     let operation = document.and_then(|document| chosen(document, name.as_deref()));
@@ -156,7 +160,7 @@ impl Executor for Bounded {
             let error = ServerError::new("too many subscriptions on this socket; try again later", None);
             return stream::once(async { Response::from_errors(vec![error]) }).boxed();
         }
-        let answering = (!is_subscription(&mut request)).then(|| Answering::one(&self.answering));
+        let answering = (!is_subscription(&self.api, &mut request)).then(|| Answering::one(&self.answering));
         let open = Open(self.open.clone(), Counted::one(&self.gauges.subscriptions));
         let delivered = self.gauges.delivered.clone();
         let answers = Executor::execute_stream(&self.api, request, session_data);

@@ -6,6 +6,7 @@
 //! not take. A frame is never cut by another's: whoever writes hands over whole frames, and what the system does not take of
 //! one goes before all others.
 
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::pin::Pin;
@@ -14,13 +15,14 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
 use tungstenite::protocol::frame::FrameHeader;
 use tungstenite::protocol::frame::coding::{Data, OpCode};
 
 /// Where a connection's bytes leave.
 pub struct Outlet {
-    stream: TcpStream,
+    stream: OwnedWriteHalf,
     out: Mutex<Out>,
     /// Something lies in `rest`, and nobody waits until it has left.
     stuck: Notify,
@@ -64,6 +66,11 @@ impl Outlet {
         }
     }
 
+    /// Waits until all that was accepted has left: what serves a WebSocket holds it for sent before that.
+    pub async fn drained(&self) -> io::Result<()> {
+        poll_fn(|cx| self.poll_drained(cx)).await
+    }
+
     /// Waits until something is stuck that was accepted: then it wants flushing.
     pub async fn stuck(&self) {
         self.stuck.notified().await;
@@ -85,10 +92,13 @@ impl Outlet {
         }
     }
 
-    /// Accepts a whole frame.
+    /// Accepts a whole frame. What follows the last one, such as a pong that was due, is left out (RFC 6455, section 5.5.1).
     fn accept(&self, frame: &[u8]) -> io::Result<usize> {
         const CLOSE: u8 = 8;
         let mut out = self.out();
+        if out.closed {
+            return Ok(frame.len());
+        }
         let taken = match out.rest.is_empty() {
             true => match self.stream.try_write(frame) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
@@ -96,7 +106,7 @@ impl Outlet {
             },
             false => 0,
         };
-        out.closed |= frame.first().is_some_and(|first| first & 0xf == CLOSE);
+        out.closed = frame.first().is_some_and(|first| first & 0xf == CLOSE);
         self.keep(&mut out, &[frame], taken);
         Ok(frame.len())
     }
@@ -113,7 +123,7 @@ impl Outlet {
                 Ok(taken) => drop(out.rest.drain(..taken)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     drop(out);
-                    ready!(self.stream.poll_write_ready(cx))?;
+                    ready!(self.stream.as_ref().poll_write_ready(cx))?;
                 }
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -136,32 +146,39 @@ fn text_header(length: usize, room: &mut [u8; 10]) -> &[u8] {
 }
 
 /// The connection as whatever serves it reads and writes it.
-pub struct Conduit(Arc<Outlet>);
+pub struct Conduit {
+    /// Reading is the system's own business; only what is written has more than one source.
+    source: OwnedReadHalf,
+    outlet: Arc<Outlet>,
+}
 
 impl Conduit {
     /// Over a stream that was accepted.
     pub fn new(stream: TcpStream) -> Conduit {
-        Conduit(Arc::new(Outlet {
+        let (source, stream) = stream.into_split();
+        let outlet = Arc::new(Outlet {
             stream,
             out: Mutex::default(),
             stuck: Notify::new(),
-        }))
+        });
+        Conduit { source, outlet }
     }
 
     /// Its way out.
     pub fn outlet(&self) -> &Arc<Outlet> {
-        &self.0
+        &self.outlet
     }
 
     /// Writes at once what the system takes, or waits until it takes something.
     fn poll_taken(
         &self,
         cx: &mut Context<'_>,
-        write: impl Fn(&TcpStream) -> io::Result<usize>,
+        write: impl Fn(&OwnedWriteHalf) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
+        let stream = &self.outlet.stream;
         loop {
-            ready!(self.0.stream.poll_write_ready(cx))?;
-            match write(&self.0.stream) {
+            ready!(stream.as_ref().poll_write_ready(cx))?;
+            match write(stream) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 taken => return Poll::Ready(taken),
             }
@@ -171,24 +188,14 @@ impl Conduit {
 
 impl AsyncRead for Conduit {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        loop {
-            ready!(self.0.stream.poll_read_ready(cx))?;
-            match self.0.stream.try_read(buf.initialize_unfilled()) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Poll::Ready(Err(error)),
-                Ok(read) => {
-                    buf.advance(read);
-                    return Poll::Ready(Ok(()));
-                }
-            }
-        }
+        Pin::new(&mut self.get_mut().source).poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for Conduit {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.0.out().framed {
-            return Poll::Ready(self.0.accept(bytes));
+        if self.outlet.out().framed {
+            return Poll::Ready(self.outlet.accept(bytes));
         }
         self.poll_taken(cx, |stream| stream.try_write(bytes))
     }
@@ -198,9 +205,9 @@ impl AsyncWrite for Conduit {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if self.0.out().framed {
+        if self.outlet.out().framed {
             let frame: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
-            return Poll::Ready(self.0.accept(&frame));
+            return Poll::Ready(self.outlet.accept(&frame));
         }
         self.poll_taken(cx, |stream| stream.try_write_vectored(pieces))
     }
@@ -210,12 +217,16 @@ impl AsyncWrite for Conduit {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.poll_drained(cx)
+        self.outlet.poll_drained(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.0.poll_drained(cx))?;
-        Poll::Ready(socket2::SockRef::from(&self.0.stream).shutdown(Shutdown::Write))
+        ready!(self.outlet.poll_drained(cx))?;
+        let stream = socket2::SockRef::from(self.outlet.stream.as_ref());
+        match stream.shutdown(Shutdown::Write) {
+            Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(())), // also if the other side was first
+        }
     }
 }
 
@@ -348,11 +359,29 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_follows_a_close() {
-        let (mut conduit, _client) = narrow().await;
+        const CLOSE: [u8; 4] = [0x88, 2, 0x03, 0xe8];
+        const PONG: [u8; 2] = [0x8a, 0];
+        let (mut conduit, mut client) = narrow().await;
         let outlet = conduit.outlet().clone();
-        conduit.write_all(&frame("last")).await.unwrap();
-        assert!(outlet.push(["a", "b", "c"]));
-        conduit.write_all(&[0x88, 2, 0x03, 0xe8]).await.unwrap();
+        let long = "x".repeat(1 << 20);
+        assert!(outlet.push(["", "stuck ", &long]));
+        for frame in [CLOSE.as_slice(), PONG.as_slice()] {
+            conduit.write_all(frame).await.unwrap();
+        }
         assert!(!outlet.push(["a", "b", "c"]));
+        // As with a client that is slow to read what came before its own close was answered.
+        let reading = tokio::spawn(async move {
+            let mut bytes = Vec::new();
+            client.read_to_end(&mut bytes).await.unwrap();
+            bytes
+        });
+        outlet.drained().await.unwrap();
+        drop((conduit, outlet));
+        let bytes = reading.await.unwrap();
+        let (before, close) = bytes.split_at(bytes.len() - CLOSE.len());
+        assert_eq!(
+            (texts(before), close),
+            (vec![format!("stuck {long}")], &CLOSE[..])
+        );
     }
 }

@@ -8,6 +8,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use crate::error::beginning;
+
 /// The protocol's name among WebSocket subprotocols.
 pub const SUBPROTOCOL: &str = "graphql-transport-ws";
 
@@ -79,13 +81,9 @@ pub struct Close {
 
 impl Close {
     fn new(code: u16, reason: &str) -> Close {
-        let mut end = reason.len().min(123);
-        while !reason.is_char_boundary(end) {
-            end -= 1;
-        }
         Close {
             code,
-            reason: reason[..end].to_owned(),
+            reason: beginning(reason, 123).to_owned(),
         }
     }
 

@@ -120,6 +120,7 @@ pub async fn serve(
     let end = socket.run().await;
     let Socket {
         out,
+        outlet,
         events,
         terms,
         operations,
@@ -141,7 +142,12 @@ pub async fn serve(
         End::Stalled => {
             terms.topics.gauges().dropped.inc();
             tracing::debug!("dropped a socket whose client takes nothing");
+            return;
         }
+    }
+    // The WebSocket layer holds its answer to a close for sent when the outlet has accepted it.
+    if !matches!(timeout(FAREWELL, outlet.drained()).await, Ok(Ok(()))) {
+        tracing::trace!("a client went before it had all that was sent");
     }
 }
 

@@ -10,10 +10,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 use async_graphql::Request;
-use async_graphql::http::is_accept_multipart_mixed;
 use async_stream::stream;
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt};
 use tokio::time::sleep;
@@ -36,19 +35,6 @@ pub enum Spelling {
 }
 
 impl Spelling {
-    /// What a client with these headers takes; `None`: a plain answer.
-    pub fn wanted(headers: &HeaderMap) -> Option<Spelling> {
-        let accept = headers.get(header::ACCEPT)?.to_str().ok()?;
-        if accept
-            .split(',')
-            .any(|kind| kind.trim().starts_with("text/event-stream"))
-        {
-            Some(Spelling::Events)
-        } else {
-            is_accept_multipart_mixed(accept).then_some(Spelling::Parts)
-        }
-    }
-
     /// Its name among the protocols that are counted.
     pub fn name(self) -> &'static str {
         match self {

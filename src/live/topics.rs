@@ -107,8 +107,9 @@ impl Topics {
 
     /// Begins what `request` asks for `caller`. The updates of a subscription go by themselves where there is a way.
     pub async fn ask(&self, mut request: Request, caller: &Caller, way: Option<Way>) -> Asked {
-        if let Err(error) = self.0.api.admit(&mut request) {
-            return Asked::Refused(errors_of(&Response::from_errors(vec![error])).into());
+        if self.0.api.admit(&mut request).is_err() {
+            // Refused where it is executed, and paid for there.
+            return Asked::Once(Box::new(request.data(caller.clone())));
         }
         let name = request.operation_name.clone();
         let document = match request.parsed_query() {

@@ -271,19 +271,24 @@ async fn who_keeps_up_gets_every_state_as_a_change_while_others_come_and_go() {
     let staying = wires.into_iter().map(|mut wire| {
         let mut last = last.subscribe();
         tokio::spawn(async move {
-            let (mut seen, mut states) = (None, 0);
+            let (mut seen, mut states) = (None, [0, 0]);
             while seen.is_none() || seen != *last.borrow() {
                 let update = tokio::select! {
                     mut data = wire.data("1") => data["leaderboardChanged"].take(),
                     Ok(()) = last.changed() => continue,
                 };
-                assert_eq!(update["cause"], "CHANGED", "{update}");
-                assert!(
-                    seen.is_none() || seen == update["sinceVersion"].as_i64(),
-                    "{seen:?} {update}"
-                );
-                seen = update["leaderboard"]["version"].as_i64();
-                states += 1;
+                let version = update["leaderboard"]["version"].as_i64();
+                if update["cause"] == "CHANGED" {
+                    assert!(
+                        seen.is_none() || seen == update["sinceVersion"].as_i64(),
+                        "{seen:?} {update}"
+                    );
+                } else {
+                    assert_eq!(update["cause"], "RESYNCED", "{update}");
+                    assert!(seen < version, "{seen:?} {update}");
+                }
+                states[usize::from(update["cause"] == "RESYNCED")] += 1;
+                seen = version;
             }
             states
         })
@@ -304,11 +309,12 @@ async fn who_keeps_up_gets_every_state_as_a_change_while_others_come_and_go() {
     let update = guest.data("1").await["leaderboardChanged"].take();
     assert_eq!(update["cause"], "CHANGED");
     last.send_replace(update["leaderboard"]["version"].as_i64());
-    let states: Vec<usize> = try_join_all(staying).await.unwrap();
-    assert!(
-        states[0] > 1 && states.iter().all(|count| *count == states[0]),
-        "{states:?}"
-    );
+    let states = try_join_all(staying).await.unwrap();
+    let [changed, resynced] = states
+        .iter()
+        .fold([0, 0], |all, one| [all[0] + one[0], all[1] + one[1]]);
+    // Whoever a starved machine serves late has skipped a state and is told so; nobody here is slow by itself.
+    assert!(changed > 10 * resynced, "{changed} changes, {resynced} resyncs");
     crowd_becomes(&address, [1, 1, 1]).await;
     assert_eq!(server.end("TERM").code, Some(0));
 }

@@ -184,6 +184,8 @@ fn attacks() -> Vec<(&'static str, String, u16)> {
     let user = |id: &str| format!("{{ user(id: {id}) {{ id }} }}");
     let text = |length| format!("\"{}\"", "x".repeat(length));
     let tables = many(100, &|i| format!("a{i}: top(first: 500) {{ points }} "));
+    let chain = |link: &dyn Fn(usize) -> String| (0..).map(link).take(20_000).collect::<String>();
+    let chain = chain(&|i| format!("fragment A{i} on Q{{...A{}}}", i + 1));
     let variable = json!({ "u": "x".repeat(1_000_000) });
     let variable = json!({ "query": "query ($u: ID!) { user(id: $u) { id } }", "variables": variable });
     vec![
@@ -206,6 +208,47 @@ fn attacks() -> Vec<(&'static str, String, u16)> {
             "complexity",
             query(format!("{{ leaderboard(board: \"points\") {{ {tables} }} }}")),
             200,
+        ),
+        ("chain", query(format!("{{f(a:[\"\"\"x\"])...A0}}{chain}")), 200),
+        ("chain apart", query(format!("{{f(a:[\"\"\"x\"])}}{chain}")), 200),
+        ("spreads", query(format!("{{a{}}}", "...F".repeat(100_000))), 200),
+        (
+            "numbers",
+            query(user(&format!("[{}]", "1-".repeat(200_000)))),
+            200,
+        ),
+        ("zeros", query(user(&format!("[{}]", "0".repeat(500_000)))), 200),
+        (
+            "words",
+            query(user(&format!("[{}]", "true".repeat(100_000)))),
+            200,
+        ),
+        ("name", query(format!("{{ {} }}", "x".repeat(1_000_000))), 200),
+        (
+            "block strings",
+            query(format!("{{ a(b: [{}]) }}", "\"\"\"".repeat(150_001))),
+            200,
+        ),
+        (
+            "operation",
+            json!({ "query": "{ __typename }", "operationName": "x".repeat(1_000_000) }).to_string(),
+            200,
+        ),
+        (
+            "text for variables",
+            json!({ "query": "{ __typename }", "variables": "x".repeat(1_000_000) }).to_string(),
+            400,
+        ),
+        (
+            "text for a hash",
+            json!({ "query": "{ __typename }", "extensions": { "persistedQuery": "x".repeat(1_000_000) } })
+                .to_string(),
+            200,
+        ),
+        (
+            "list for a request",
+            r#"[["{ __typename }",null,null,null]]"#.into(),
+            400,
         ),
         (
             "nested variable",
@@ -258,6 +301,36 @@ async fn what_asks_too_much_is_refused_quickly_and_leaves_no_memory_behind() {
         "{before} KiB before, {after} KiB after"
     );
     assert_eq!(server.end("TERM").code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_takes_json_as_well_as_a_stream_gets_a_stream_for_subscriptions_only() {
+    // What urql sends with whatever it asks.
+    const URQL: &str = "application/graphql-response+json, application/graphql+json, application/json, \
+                        text/event-stream, multipart/mixed";
+    let app = spawn_app().await;
+    let ask = async |query: &str, accept: &str| {
+        let request = request(&app, Method::POST).header(header::ACCEPT, accept);
+        let response = request.json(&json!({ "query": query })).send().await.unwrap();
+        let kind = response.headers()[header::CONTENT_TYPE]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        (response.status().as_u16(), kind)
+    };
+    let json = format!("{NEW}; charset=utf-8");
+    let events = "text/event-stream; charset=utf-8".to_owned();
+    let watch = "subscription { onlineCountChanged { count } }";
+    assert_eq!(ask("{ onlineCount }", URQL).await, (200, json.clone()));
+    assert_eq!(
+        ask("mutation { checkIn { outcome } }", URQL).await,
+        (200, json.clone())
+    );
+    assert_eq!(ask("{ nothing }", URQL).await, (400, json));
+    assert_eq!(ask(watch, URQL).await, (200, events.clone()));
+    assert_eq!(ask("{ onlineCount }", "text/event-stream").await, (200, events));
+    let (_, refused) = ask(watch, "text/event-stream;q=0, application/json").await;
+    assert_eq!(refused, "application/json; charset=utf-8");
 }
 
 #[tokio::test(flavor = "multi_thread")]

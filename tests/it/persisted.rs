@@ -160,3 +160,104 @@ async fn a_list_that_cannot_be_read_is_told_at_the_start() {
     let place = Place::new("[graphql]\ndocuments_file = \"nowhere.json\"\n");
     assert!(run(&mut place.serve()).refusal().contains("nowhere.json"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listed_document_may_be_named_by_its_id_over_every_transport_where_others_are_served_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("documents.json");
+    std::fs::write(&file, json!({ "Day": DAY }).to_string()).unwrap();
+    let app = spawn_app()
+        .with(|settings| settings.graphql.documents_file = file.to_str().unwrap().into())
+        .await;
+    let data = json!({ "businessDay": { "timeZone": "UTC" } });
+    for id in ["Day".to_owned(), hash(DAY), hash(DAY).to_ascii_uppercase()] {
+        assert_eq!(
+            ask(&app, json!({ "extensions": named(&id) })).await,
+            json!({ "data": data })
+        );
+        let link = || {
+            let link = reqwest::Client::new().get(app.url());
+            link.query(&[("extensions", named(&id).to_string())])
+        };
+        let plain = link().send().await.unwrap();
+        assert_eq!(plain.json::<Value>().await.unwrap(), json!({ "data": data }));
+        let streamed = link().header(header::ACCEPT, "text/event-stream");
+        let streamed = streamed.send().await.unwrap().text().await.unwrap();
+        assert!(
+            streamed.contains(&json!({ "data": data }).to_string()),
+            "{streamed}"
+        );
+        let mut socket = Wire::open(&app.address(), json!({})).await;
+        let payload = json!({ "query": "", "operationName": "", "extensions": named(&id) });
+        socket
+            .send(json!({ "id": "1", "type": "subscribe", "payload": payload }))
+            .await;
+        assert_eq!(socket.data("1").await, data);
+    }
+}
+
+/// A client of the old subprotocol that has said who it is.
+async fn old(address: &str) -> Wire {
+    let mut wire = Wire::connect(address, Some("graphql-ws")).await;
+    wire.send(json!({ "type": "connection_init", "payload": {} }))
+        .await;
+    assert_eq!(wire.answer().await["type"], "connection_ack");
+    wire
+}
+
+async fn start(wire: &mut Wire, payload: Value) -> Value {
+    wire.send(json!({ "id": "1", "type": "start", "payload": payload }))
+        .await;
+    let mut message = wire.answer().await;
+    message["payload"].take()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_old_subprotocol_serves_the_list_and_no_more_and_counts_before_it_parses() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("documents.json");
+    std::fs::write(&file, json!({ "day": DAY }).to_string()).unwrap();
+    let app = spawn_app()
+        .with(|settings| {
+            settings.graphql.persisted = Persisted::Only;
+            settings.graphql.documents_file = file.to_str().unwrap().into();
+        })
+        .await;
+    let listed = json!({ "query": "", "extensions": named("day") });
+    let answer = start(&mut old(&app.address()).await, listed).await;
+    assert_eq!(answer["data"], json!({ "businessDay": { "timeZone": "UTC" } }));
+    let strange = start(
+        &mut old(&app.address()).await,
+        json!({ "query": "{ onlineCount }" }),
+    )
+    .await;
+    assert_eq!(code(&strange), "FORBIDDEN");
+
+    let app = spawn_app().await;
+    let long = json!({ "query": format!("{{ {} }}", "a ".repeat(100_000)) });
+    let refused = start(&mut old(&app.address()).await, long).await;
+    let message = refused["errors"][0]["message"].as_str().unwrap();
+    assert!(message.contains("more than 5000 tokens"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscription_that_is_only_named_does_not_hold_up_a_stop() {
+    let watch = "subscription { onlineCountChanged { count } }";
+    let place = Place::new("");
+    let server = Server::start(place.serve());
+    let mut wire = old(server.address()).await;
+    let whole = json!({ "query": watch, "extensions": named(&hash(watch)) });
+    assert_eq!(
+        start(&mut wire, whole).await["data"],
+        json!({ "onlineCountChanged": { "count": 0 } })
+    );
+    let mut named_only = old(server.address()).await;
+    let payload = json!({ "query": "", "extensions": named(&hash(watch)) });
+    let answer = start(&mut named_only, payload).await;
+    assert_eq!(answer["data"], json!({ "onlineCountChanged": { "count": 0 } }));
+    let stopping = tokio::task::spawn_blocking(|| server.end("TERM"));
+    let (first, second, stopped) = tokio::join!(wire.closed(), named_only.closed(), stopping);
+    let stopped = stopped.unwrap();
+    assert_eq!((first.0, second.0, stopped.code), (1001, 1001, Some(0)));
+    assert!(!stopped.stderr.contains("not done in time"), "{stopped:?}");
+}

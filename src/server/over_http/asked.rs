@@ -3,12 +3,14 @@
 //! Owns their reading (GraphQL over HTTP, section 5). Pure.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use async_graphql::{Request, Variables};
 use axum::extract::Query;
 use axum::http::Uri;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 /// What was sent.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ impl Parameters {
             return Err("there is no query".into());
         }
         let mut request = Request::new(self.query.unwrap_or_default());
-        request.operation_name = self.operation_name.filter(|name| !name.is_empty());
+        request.operation_name = self.operation_name;
         request.variables = self.variables.unwrap_or_default();
         request.extensions.0 = extensions;
         Ok(request)
@@ -47,8 +49,8 @@ impl Parameters {
 pub fn in_body(body: &[u8], most: usize) -> Result<Asked, String> {
     let is_batch = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
     if !is_batch {
-        let request = read::<Parameters>(body)?.request()?;
-        return Ok(Asked::One(Box::new(request)));
+        let request = serde_json::from_slice::<Parameters>(body).map_err(|error| error.to_string())?;
+        return Ok(Asked::One(Box::new(request.request()?)));
     }
     let AtMost(batch) = at_most(body, most)?;
     match batch.is_empty() {
@@ -61,20 +63,18 @@ struct AtMost(Vec<Request>);
 
 /// Reads a batch, no further than it may be long.
 fn at_most(body: &[u8], most: usize) -> Result<AtMost, String> {
-    use serde::de::{Deserializer, Error, SeqAccess, Visitor};
-
     struct Batch(usize);
 
     impl<'de> Visitor<'de> for Batch {
         type Value = AtMost;
 
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(f, "a list of requests")
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut requests: A) -> Result<AtMost, A::Error> {
             let mut read = Vec::new();
-            while let Some(parameters) = requests.next_element::<Parameters>()? {
+            while let Some(parameters) = requests.next_element_seed(AsObject)? {
                 if read.len() == self.0 {
                     return Err(A::Error::custom(format!(
                         "a batch has at most {} requests",
@@ -95,8 +95,27 @@ fn at_most(body: &[u8], most: usize) -> Result<AtMost, String> {
     Ok(batch)
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(body).map_err(|error| error.to_string())
+/// An element of a batch. Serde would take a list for the fields of a struct as well.
+struct AsObject;
+
+impl<'de> DeserializeSeed<'de> for AsObject {
+    type Value = Parameters;
+
+    fn deserialize<D: Deserializer<'de>>(self, element: D) -> Result<Parameters, D::Error> {
+        element.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for AsObject {
+    type Value = Parameters;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a request")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Parameters, A::Error> {
+        Parameters::deserialize(MapAccessDeserializer::new(object))
+    }
 }
 
 /// Reads a link. (async-graphql's own reading knows no `operationName`.)
@@ -148,6 +167,7 @@ mod tests {
             (r#"{"query":"{ a }","extensions":false}"#, "invalid type"),
             ("[]", "at least one"),
             (r#"[{"query":"{ a }"},{}]"#, "no query"),
+            (r#"[["{ a }",null,null,null]]"#, "expected a request"),
             (r#"[{"query":"{ a }"}"#, "EOF"),
             (r#"[{"query":"{ a }"}]]"#, "trailing"),
         ] {

@@ -2,8 +2,11 @@
 //!
 //! Owns the choice (GraphQL over HTTP, sections 4.1, 5.2 and 6.1). Pure.
 
+use async_graphql::http::is_accept_multipart_mixed;
 use axum::http::{HeaderMap, HeaderValue, header};
 use mediatype::{MediaType, MediaTypeList, ReadParams};
+
+use crate::live::streams::Spelling;
 
 /// How an answer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,17 +20,7 @@ pub enum Media {
 impl Media {
     /// What a client with these headers prefers. One that names nothing that is written here gets JSON all the same.
     pub fn wanted(headers: &HeaderMap) -> Media {
-        let accepts = headers.get_all(header::ACCEPT).iter();
-        let texts = accepts.filter_map(|accept| accept.to_str().ok());
-        let (mut json, mut graphql) = (None, None);
-        for kind in texts.flat_map(MediaTypeList::new).flatten() {
-            let liked = quality(&kind);
-            match kind.essence().to_string().to_ascii_lowercase().as_str() {
-                "application/graphql-response+json" => graphql = graphql.max(Some(liked)),
-                "application/json" | "application/*" | "*/*" => json = json.max(Some(liked)),
-                _ => {}
-            }
-        }
+        let (graphql, json) = liked(headers);
         match graphql {
             Some(liked) if liked > 0 && json.is_none_or(|json| liked >= json) => Media::GraphqlResponse,
             _ => Media::Json,
@@ -41,6 +34,45 @@ impl Media {
             Media::GraphqlResponse => "application/graphql-response+json; charset=utf-8",
         })
     }
+}
+
+/// How much a client likes the new type and the old, in thousandths; `None`: it does not name it.
+fn liked(headers: &HeaderMap) -> (Option<u16>, Option<u16>) {
+    let accepts = headers.get_all(header::ACCEPT).iter();
+    let texts = accepts.filter_map(|accept| accept.to_str().ok());
+    let (mut graphql, mut json) = (None, None);
+    for kind in texts.flat_map(MediaTypeList::new).flatten() {
+        let liked = quality(&kind);
+        match kind.essence().to_string().to_ascii_lowercase().as_str() {
+            "application/graphql-response+json" => graphql = graphql.max(Some(liked)),
+            "application/json" | "application/*" | "*/*" => json = json.max(Some(liked)),
+            _ => {}
+        }
+    }
+    (graphql, json)
+}
+
+/// How a client with these headers takes a stream of answers; `None`: not at all.
+pub fn stream(headers: &HeaderMap) -> Option<Spelling> {
+    let accept = headers.get(header::ACCEPT)?.to_str().ok()?;
+    let events = |kind: &MediaType<'_>| {
+        kind.essence()
+            .to_string()
+            .eq_ignore_ascii_case("text/event-stream")
+    };
+    if MediaTypeList::new(accept)
+        .flatten()
+        .any(|kind| events(&kind) && quality(&kind) > 0)
+    {
+        return Some(Spelling::Events);
+    }
+    is_accept_multipart_mixed(accept).then_some(Spelling::Parts)
+}
+
+/// Whether a client names JSON among what it takes. Some name all that they could read, streams too, whatever they ask.
+pub fn takes_json(headers: &HeaderMap) -> bool {
+    let (graphql, json) = liked(headers);
+    graphql.max(json).is_some_and(|liked| liked > 0)
 }
 
 /// How much a type is wanted, in thousandths (RFC 9110, section 12.4.2).
@@ -119,5 +151,38 @@ mod tests {
             assert_eq!(is_json(&headers(header::CONTENT_TYPE, &[kind])), json, "{kind:?}");
         }
         assert!(!is_json(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_stream_is_for_those_who_take_one() {
+        for (accept, wanted, json) in [
+            ("text/event-stream", Some(Spelling::Events), false),
+            ("Text/Event-Stream; charset=utf-8", Some(Spelling::Events), false),
+            ("text/event-stream;q=0, application/json", None, true),
+            ("text/event-streams", None, false),
+            (
+                "application/json, text/event-stream, multipart/mixed",
+                Some(Spelling::Events),
+                true,
+            ),
+            (
+                "application/json;q=0, text/event-stream",
+                Some(Spelling::Events),
+                false,
+            ),
+            (
+                "multipart/mixed;boundary=graphql;subscriptionSpec=1.0, application/json",
+                Some(Spelling::Parts),
+                true,
+            ),
+            ("*/*", None, true),
+        ] {
+            let headers = headers(header::ACCEPT, &[accept]);
+            assert_eq!(
+                (stream(&headers), takes_json(&headers)),
+                (wanted, json),
+                "{accept}"
+            );
+        }
     }
 }

@@ -7,15 +7,15 @@ pub mod answer;
 mod asked;
 mod media;
 
-use async_graphql::Request;
 use async_graphql::parser::types::OperationType;
+use async_graphql::{Request, Response as Answer};
 use async_graphql_axum::GraphQLProtocol;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{ConnectInfo, Extension, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 
 use self::asked::Asked;
@@ -28,7 +28,7 @@ use crate::auth::{Identified, Refused};
 use crate::error::Error;
 use crate::graphql::document::chosen;
 use crate::live::streams::{self, Spelling};
-use crate::rate::Allowance;
+use crate::rate::{Allowance, Cost};
 
 /// `POST /graphql`: a request, or a batch of them, as JSON.
 pub async fn post(
@@ -56,7 +56,7 @@ pub async fn post(
         }
     };
     match asked::in_body(&body, limits.max_batch) {
-        Ok(Asked::One(request)) => execute(&door, &visitor, &headers, *request).await,
+        Ok(Asked::One(request)) => execute(&door, &visitor, &headers, *request, Way::Body).await,
         Ok(Asked::Batch(requests)) => execute_all(&door, &visitor, &headers, requests).await,
         Err(reason) => {
             let reason = format!("the body is no GraphQL request: {reason}");
@@ -79,50 +79,71 @@ pub async fn query_or_socket(
         return sockets::take(door, peer, visitor, &headers, upgrade, protocol.ok());
     }
     let media = Media::wanted(&headers);
-    let mut request = match asked::in_link(&uri) {
+    let request = match asked::in_link(&uri) {
         Ok(request) => request,
         Err(reason) => {
             let reason = format!("the link is no GraphQL request: {reason}");
             return answer::refused(media, StatusCode::BAD_REQUEST, &reason);
         }
     };
-    // Which operation it is must be known first, also where the document is only named.
-    if door.terms.topics.api().admit(&mut request).is_ok() && !changes_nothing(&mut request, &headers) {
-        let reason = "only queries may be sent by GET; send this by POST";
-        let mut refusal = answer::refused(media, StatusCode::METHOD_NOT_ALLOWED, reason);
-        refusal
-            .headers_mut()
-            .insert(header::ALLOW, HeaderValue::from_static("POST"));
-        return refusal;
-    }
-    execute(&door, &visitor, &headers, request).await
+    execute(&door, &visitor, &headers, request, Way::Link).await
 }
 
-/// A link must never change anything; to follow something changes nothing.
-fn changes_nothing(request: &mut Request, headers: &HeaderMap) -> bool {
-    let name = request.operation_name.clone();
-    let Ok(document) = request.parsed_query() else {
-        return true; // nor does what cannot be executed
-    };
-    match chosen(document, name.as_deref()).map(|operation| operation.ty) {
-        Some(OperationType::Mutation) => false,
-        Some(OperationType::Subscription) => Spelling::wanted(headers).is_some(),
-        Some(OperationType::Query) | None => true,
-    }
+/// How a request came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Body,
+    /// A link must never change anything; to follow something changes nothing.
+    Link,
 }
 
-async fn execute(door: &Door, visitor: &Visitor, headers: &HeaderMap, request: Request) -> Response {
+async fn execute(
+    door: &Door,
+    visitor: &Visitor,
+    headers: &HeaderMap,
+    mut request: Request,
+    way: Way,
+) -> Response {
     let media = Media::wanted(headers);
     let identified = match door.terms.identity.of_headers(headers) {
         Ok(identified) => identified,
         Err(refused) => return turned_away(media, refused),
     };
-    let request = request.data(allowance(door, visitor, &identified));
-    let Some(spelling) = Spelling::wanted(headers) else {
+    let allowance = allowance(door, visitor, &identified);
+    let asked = operation_of(door, &mut request);
+    let spelling = media::stream(headers)
+        .filter(|_| asked == Some(OperationType::Subscription) || !media::takes_json(headers));
+    let may_come = match asked {
+        Some(OperationType::Mutation) => way == Way::Body,
+        Some(OperationType::Subscription) => way == Way::Body || spelling.is_some(),
+        Some(OperationType::Query) | None => true, // nor does what cannot be executed change anything
+    };
+    if !may_come {
+        return not_by_link(media, &allowance);
+    }
+    let request = request.data(allowance);
+    let Some(spelling) = spelling else {
         let api = door.terms.topics.api();
         return answer::one(media, &api.execute(request.data(identified.caller)).await);
     };
     stream(door, media, spelling, request, identified)
+}
+
+/// What is asked, also where the document is only named; `None` if it is not served or cannot be executed.
+fn operation_of(door: &Door, request: &mut Request) -> Option<OperationType> {
+    door.terms.topics.api().admit(request).ok()?;
+    let name = request.operation_name.clone();
+    let document = request.parsed_query().ok()?;
+    Some(chosen(document, name.as_deref())?.ty)
+}
+
+fn not_by_link(media: Media, allowance: &Allowance) -> Response {
+    if let Err(error) = allowance.spend(Cost::Operation) {
+        return answer::one(media, &Answer::from_errors(vec![error.of_request()]));
+    }
+    let reason = "only queries may be sent by GET; send this by POST";
+    let refusal = answer::refused(media, StatusCode::METHOD_NOT_ALLOWED, reason);
+    ([(header::ALLOW, "POST")], refusal).into_response()
 }
 
 fn allowance(door: &Door, visitor: &Visitor, identified: &Identified) -> Allowance {
