@@ -22,7 +22,7 @@ use tallyboard::figures::roster::{self, Wanted};
 use tallyboard::figures::{Activity, DayMatch};
 use tallyboard::ids::UserId;
 use tallyboard::import::{self, Summary};
-use tallyboard::leaderboard::{Board, Boards, TieBreak};
+use tallyboard::leaderboard::Boards;
 use tallyboard::{day, graphql, logs, server};
 
 /// Self-hosted check-ins, leaderboards and presence behind one live GraphQL API.
@@ -322,46 +322,9 @@ async fn check(common: &Common) -> Result<(), Failure> {
         text += "boards: none\n";
     }
     for board in boards.iter() {
-        text += &format!(
-            "board {}: {:?}, points within {} either way\n",
-            board.id, board.title, board.max_points
-        );
-        for plan in &board.plans {
-            let period = plan.period.as_str();
-            match board.tie_break {
-                TieBreak::FirstToReach => {
-                    text += &format!(
-                        "  {period:<8}  first to reach, told apart by {} ms ({} bits)\n",
-                        plan.tick_ms, plan.tie_bits
-                    );
-                }
-                TieBreak::None => text += &format!("  {period:<8}  equal points stand by user id\n"),
-            }
-        }
-        text += &beside_periods(board);
+        text += &board.in_words();
     }
     say(&text)
-}
-
-/// What a board keeps beside its calendar periods, a line each.
-fn beside_periods(board: &Board) -> String {
-    let mut lines: String = board
-        .windows
-        .iter()
-        .map(|days| format!("  last {days} days, kept up day by day\n"))
-        .collect();
-    if board.half_life_hours > 0.0 {
-        lines += &format!("  heat that halves every {} hours\n", board.half_life_hours);
-    }
-    if board.cap > 0 {
-        let which = if board.trims_running() {
-            "every period"
-        } else {
-            "periods that are closed"
-        };
-        lines += &format!("  of {which} the best {}\n", board.cap);
-    }
-    lines
 }
 
 async fn import<E: std::error::Error + Send + Sync + 'static>(

@@ -1,9 +1,12 @@
-//! Processes: which core they run on, how many files they may open, what they have used.
+//! Processes: how servers are started, which core they run on, how many files they may open, what they have used.
 //!
 //! The server has the first core for itself, everything else shares the others. Reads Linux' /proc.
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -13,6 +16,9 @@ const SERVERS_CORE: &str = "0";
 
 /// What /proc counts CPU time in; fixed by Linux' ABI.
 const TICK: Duration = Duration::from_millis(10);
+
+/// When servers of ours believe to have started.
+pub const NOON: &str = "2027-06-15T12:00:00Z";
 
 /// Whether servers can be kept to a core.
 static PINNING: OnceLock<bool> = OnceLock::new();
@@ -78,6 +84,57 @@ impl Drop for Owned {
         self.0.kill().ok();
         self.0.wait().ok();
     }
+}
+
+/// Starts a server that says on its first line where it listens.
+pub fn listening(mut command: Command, name: &str) -> (Owned, SocketAddr) {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdout = child.stdout.take().unwrap();
+    let process = Owned(child);
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("listening on http://");
+    let address = address.unwrap_or_else(|| panic!("{name} said {line:?}"));
+    (process, address.parse().unwrap())
+}
+
+/// `tallyboard serve` with a configuration, at noon of a fixed day, so that no period turns meanwhile.
+pub fn tallyboard(dir: &Path, settings: &str) -> Command {
+    let file = dir.join("tallyboard.toml");
+    fs::write(&file, settings).unwrap();
+    let mut command = on_servers_core(env!("CARGO_BIN_EXE_tallyboard"));
+    command.args(["serve", "--dev", "--listen", "127.0.0.1:0", "--now", NOON]);
+    command
+        .arg("--config")
+        .arg(file)
+        .arg("--data-dir")
+        .arg(dir.join("data"));
+    command.env("RUST_LOG", "warn");
+    command
+}
+
+/// A script of `benches/live/node`, whose packages are installed the first time.
+pub fn node(script: &str) -> Command {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/live/node");
+    if !home.join("node_modules").exists() {
+        let mut install = Command::new("npm");
+        install
+            .args(["ci", "--no-audit", "--no-fund", "--loglevel=error"])
+            .current_dir(&home);
+        let installed = install.stdout(Stdio::null()).status();
+        assert!(
+            installed.is_ok_and(|status| status.success()),
+            "npm ci failed in {}",
+            home.display()
+        );
+    }
+    let mut command = on_servers_core("node");
+    command.arg(home.join(script)).env("NODE_ENV", "production");
+    command
 }
 
 /// CPU time, user and system, of all threads of a process so far.

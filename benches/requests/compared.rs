@@ -22,7 +22,7 @@ use tallyboard::leaderboard::submit::{Score, Submitted};
 use tallyboard::user::Profile;
 use tokio::net::TcpListener;
 
-use crate::contender::NOW;
+use crate::process::NOON;
 
 /// Names the role of a process.
 pub const ROLE: &str = "REQUESTS_ROLE";
@@ -51,7 +51,7 @@ pub fn settings(url: &str) -> Settings {
 pub async fn app(url: &str) -> Arc<App> {
     let settings = settings(url);
     let backing = Backing::start(&settings).await.unwrap();
-    App::open(settings, Clock::started_at(NOW.parse().unwrap()), &backing)
+    App::open(settings, Clock::started_at(NOON.parse().unwrap()), &backing)
         .await
         .unwrap()
 }

@@ -76,57 +76,31 @@ impl CheckIns {
         p: Partition,
         now: DateTime<Utc>,
     ) -> Result<[(&'static str, Vec<String>); 4], Unavailable> {
-        let (keys, today, last) = (
-            self.keyspace.keys(),
-            self.zone.date_of(now),
-            self.last_row(p).await?,
-        );
-        let (of_days, of_years) = (0..=rows::day_segment(last), 0..=rows::year_segment(last));
-        let days = self
-            .keep
-            .days_since(today)
-            .iter_days()
-            .take_while(|day| *day <= today);
-        let days: Vec<(NaiveDate, u32)> = days
-            .flat_map(|day| of_days.clone().map(move |segment| (day, segment)))
-            .collect();
-        let years = self.kept_since(today).year()..=today.year();
-        let years: Vec<(i32, u32)> = years
-            .flat_map(|year| of_years.clone().map(move |segment| (year, segment)))
-            .collect();
+        let (keys, today) = (self.keyspace.keys(), self.zone.date_of(now));
+        let last_row = self.keyspace.last_row(p).await?;
+        let (in_days, in_years) = (0..=rows::day_segment(last_row), 0..=rows::year_segment(last_row));
+        let days = || {
+            let kept = self.keep.days_since(today).iter_days();
+            kept.take_while(|day| *day <= today)
+        };
+        let years = || self.kept_since(today).year()..=today.year();
+        let of_days = |name: &dyn Fn(NaiveDate, u32) -> String| -> Vec<String> {
+            let named = days().flat_map(|day| in_days.clone().map(move |segment| name(day, segment)));
+            named.collect()
+        };
+        let of_years = |name: &dyn Fn(i32, u32) -> String| -> Vec<String> {
+            let named = years().flat_map(|year| in_years.clone().map(move |segment| name(year, segment)));
+            named.collect()
+        };
         Ok([
-            (
-                "day",
-                days.iter()
-                    .map(|&(day, segment)| keys.day(p, day, segment))
-                    .collect(),
-            ),
-            (
-                "active",
-                days.iter()
-                    .map(|&(day, segment)| keys.active(p, day, segment))
-                    .collect(),
-            ),
-            (
-                "year",
-                years
-                    .iter()
-                    .map(|&(year, segment)| keys.year(p, year, segment))
-                    .collect(),
-            ),
+            ("day", of_days(&|day, segment| keys.day(p, day, segment))),
+            ("active", of_days(&|day, segment| keys.active(p, day, segment))),
+            ("year", of_years(&|year, segment| keys.year(p, year, segment))),
             (
                 "makeup",
-                years
-                    .iter()
-                    .map(|&(year, segment)| keys.make_ups(p, year, segment))
-                    .collect(),
+                of_years(&|year, segment| keys.make_ups(p, year, segment)),
             ),
         ])
-    }
-
-    async fn last_row(&self, p: Partition) -> Result<Row, Unavailable> {
-        let rows = self.keyspace.rows_given(p).await?;
-        Ok(Row::number(rows.saturating_sub(1)))
     }
 }
 

@@ -7,6 +7,7 @@
 //! next) and [`touch`] (profiles that are shown). [`graphql`] is the face.
 
 pub mod board;
+mod described;
 pub mod graphql;
 pub mod heat;
 pub mod moves;
